@@ -3,6 +3,10 @@
 // run; prefill as arithmetic (4 dims operations a visible token and query), beside the FMA peak;
 // decode from latents (DeepSeek's shape: keys of 576 numbers, of which 512 are the value) as both.
 //
+// Before that the formats of compressed keys and values beside f16, in time of the processor,
+// medians: of decode, with the rotations of query and output, in caches and beyond them; of
+// prefill; and of making codes of a page.
+//
 //   attention_bench [--isa NAME]
 #include <algorithm>
 #include <cmath>
@@ -14,9 +18,11 @@
 #include <vector>
 
 #include "base/huge_pages.h"
+#include "kernels/coded_layout.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
 #include "kernels/ops.h"
+#include "kernels/rotation.h"
 #include "thread_bench.h"
 
 namespace weir::kernels {
@@ -157,7 +163,123 @@ void prefill(const Ops& ops, int32_t dims, int32_t group, int32_t first, int32_t
       group, rows, first, tflops, 100 * tflops / peak, bf16 ? "bf16" : "FMA");
 }
 
+// --- Compressed keys and values.
+
+struct Coding {
+  const char* name;
+  int32_t k_bits, v_bits;
+};
+constexpr Coding kCodings[] = {{"int8", 8, 8}, {"tq4", 4, 4}, {"tq3", 4, 3}};
+
+// The pages of a bed as codes, all of them.
+struct CodedBed {
+  CodedBed(const Ops& ops, Bed& bed, const Coding& coding) : rotation(bed.dims.key) {
+    pages = {.kv_heads = 1,
+             .k_dim = bed.dims.key,
+             .v_dim = bed.dims.value,
+             .k_bits = coding.k_bits,
+             .v_bits = coding.v_bits};
+    pages.page_bytes = pages.head_bytes = coded_head_bytes(pages);
+    const auto count = static_cast<int32_t>(bed.pages.size());
+    memory = buffer(pages.page_bytes * count);
+    pages.base = reinterpret_cast<uint8_t*>(memory.data());
+    const CodedOps& codes = coded_ops_for(ops.isa);
+    const int32_t made = std::min(count, 64);
+    for (int32_t page = 0; page < made; ++page)
+      codes.encode_page(pages, page, bed.kv, page, 0, bed.scratch.data());
+    for (int32_t page = made; page < count; ++page)
+      std::memcpy(pages.base + page * pages.page_bytes, pages.base + page % made * pages.page_bytes,
+                  static_cast<size_t>(pages.page_bytes));
+  }
+
+  HeadRotation rotation;
+  HugeBuffer memory;
+  CodedPages pages;
+};
+
+// The median of 15 runs, of at least a few milliseconds each, for one call.
+template <class F>
+double median_seconds(F&& fn) {
+  int calls = 1;
+  for (double took = 0; took < 3e-3; calls *= 2) {
+    const double begin = thread_seconds();
+    for (int i = 0; i < calls; ++i) fn();
+    took = thread_seconds() - begin;
+  }
+  std::vector<double> times;
+  for (int run = 0; run < 15; ++run) {
+    const double begin = thread_seconds();
+    for (int i = 0; i < calls; ++i) fn();
+    times.push_back((thread_seconds() - begin) / calls);
+  }
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+// One row's attention by codes, queries turned and the output turned back.
+void attend_codes(const Ops& ops, Bed& bed, const CodedBed& coded, const AttendArgs& args) {
+  const CodedOps& codes = coded_ops_for(ops.isa);
+  codes.rotate(coded.rotation.view(), false, bed.group * args.rows, bed.q.data());
+  codes.attend(coded.pages, bed.kv, args.pages, args);
+  codes.rotate(coded.rotation.view(), true, bed.group * args.rows, args.out);
+}
+
+void decode_formats(const Ops& ops, int32_t dims, int32_t group, int32_t tokens, bool in_caches) {
+  const Dims head = equal(dims);
+  const int32_t pages = (tokens + kPageTokens - 1) / kPageTokens;
+  const int64_t bytes = head.page_bytes() * pages;
+  const auto sequences = in_caches ? 1 : static_cast<int32_t>(kMemoryBytes / bytes);
+  Bed bed(head, group, 1, sequences * pages, false);
+  const auto each = [&](auto&& attend) {
+    return median_seconds([&] {
+             for (int32_t s = 0; s < sequences; ++s)
+               attend(bed.args(1, tokens - 1, static_cast<size_t>(s * pages)));
+           }) /
+           sequences;
+  };
+  const double plain = each([&](const AttendArgs& args) { ops.attend(bed.kv, args); });
+  std::printf("decode   d=%-3d group=%d context %5d %-9s f16 %8.2f us", dims, group, tokens,
+              in_caches ? "in caches" : "", plain * 1e6);
+  for (const Coding& coding : kCodings) {
+    const CodedBed coded(ops, bed, coding);
+    const double time = each([&](const AttendArgs& args) { attend_codes(ops, bed, coded, args); });
+    std::printf("  %s %8.2f us %5.2fx", coding.name, time * 1e6, plain / time);
+  }
+  std::printf("\n");
+}
+
+void prefill_formats(const Ops& ops, int32_t dims, int32_t group, int32_t first) {
+  constexpr int32_t kRows = 32;
+  Bed bed(equal(dims), group, kRows, first / kPageTokens + 1, false);
+  const AttendArgs args = bed.args(kRows, first, 0);
+  const auto prompt = first >= ops.attend_prompt_from ? ops.attend_prompt : ops.attend;
+  const double plain = median_seconds([&] { prompt(bed.kv, args); });
+  std::printf("prefill  d=%-3d group=%d %d rows at %5d     f16 %8.2f us", dims, group, kRows, first,
+              plain * 1e6);
+  for (const Coding& coding : kCodings) {
+    const CodedBed coded(ops, bed, coding);
+    const double time = median_seconds([&] { attend_codes(ops, bed, coded, args); });
+    const double encode = median_seconds([&] {
+      coded_ops_for(ops.isa).encode_page(coded.pages, 0, bed.kv, 0, 0, bed.scratch.data());
+    });
+    std::printf("  %s %8.2f us %5.2fx (codes of a page %.2f us)", coding.name, time * 1e6,
+                plain / time, encode * 1e6);
+  }
+  std::printf("\n");
+}
+
+// Of SmolLM2-135M's heads and of Qwen3-0.6B's.
+void run_formats(const Ops& ops) {
+  for (const auto& [dims, group] : {std::pair{64, 3}, {128, 2}, {128, 8}}) {
+    for (const int32_t tokens : {33, 64, 128, 512, 4096})
+      decode_formats(ops, dims, group, tokens, true);
+    for (const int32_t tokens : {4096, 32768}) decode_formats(ops, dims, group, tokens, false);
+    for (const int32_t first : {0, 512, 4096}) prefill_formats(ops, dims, group, first);
+  }
+}
+
 void run(const Ops& ops, const MachineLimits& limits) {
+  run_formats(ops);
   for (const int32_t dims : {64, 128})
     for (const int32_t group : {1, 3, 4, 8})
       for (const bool shuffled : {false, true})

@@ -107,7 +107,7 @@ class Bench {
     options.members = members_;
     options.page_count =
         batch * ((settings_.prompt + settings_.tokens) / kv::kPageTokens + 3);
-    options.kv_type = kernels::FloatType::kF16;
+    options.kv_format = kernels::FloatType::kF16;
     options.held = true;
     options.engine.running_max = std::max(batch, 1);
     options.engine.queue_max = 2 * batch;

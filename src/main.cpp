@@ -7,6 +7,7 @@
 #include "base/mapping_guard.h"
 #include "commands/bench.h"
 #include "commands/calibrate.h"
+#include "commands/health.h"
 #include "commands/info.h"
 #include "commands/list.h"
 #include "commands/pack.h"
@@ -54,6 +55,8 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::remove_from_cache(options);
     case weir::Command::kVerify:
       return weir::verify_cached(options);
+    case weir::Command::kHealth:
+      return weir::check_health(options);
     case weir::Command::kSearch:
       return weir::search_models(options);
     case weir::Command::kInfo:  // Of a model that need not be here.

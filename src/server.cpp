@@ -9,6 +9,7 @@
 #include <ctime>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "net/file_limit.h"
 #include "net/http.h"
 #include "net/loop.h"
+#include "net/service_manager.h"
 #include "net/tls.h"
 #include "program/adapters.h"
 #include "program/allocator.h"
@@ -41,6 +43,7 @@
 #include "program/network_memory.h"
 #include "program/pressure_watch.h"
 #include "program/pull_desk.h"
+#include "program/service_report.h"
 #include "program/start_report.h"
 #include "program/text_parts.h"
 #include "program/weight_watch.h"
@@ -63,6 +66,10 @@ constexpr uint64_t kDrainTickMs = 50;
 // of --drain-seconds it ends before Kubernetes kills, 30 s after SIGTERM.
 constexpr auto kLastWordsTime = std::chrono::seconds(3);
 
+// What the service manager allows beyond, until the process has ended: memory of gigabytes goes
+// back.
+constexpr auto kEndTime = std::chrono::seconds(10);
+
 // Weights that are used from their files: how often these are looked at.
 constexpr uint64_t kWeightLookMs = 1000;
 // The kernel computes its averages of waiting for memory so often.
@@ -71,12 +78,13 @@ constexpr uint64_t kPressureMs = 2000;
 class Server {
  public:
   // `to_pull`: a model of the hub that is fetched first, while the server says how far it is; then
-  // `options.model` names it, and nothing otherwise.
+  // `options.model` names it, and nothing otherwise. `manager`: of the service, where this is one.
   Server(const Options& options, std::vector<api::KeySpec> keys, const ServeHooks& hooks,
-         std::optional<hub::ModelName> to_pull)
+         std::optional<hub::ModelName> to_pull, net::ServiceManager manager)
       : options_(options),
         keys_(std::move(keys)),
         hooks_(hooks),
+        service_(std::move(manager)),
         to_pull_(std::move(to_pull)),
         handle_(options.queue, std::bit_ceil(2 * static_cast<size_t>(options.queue) + kInboxSlack),
                 stage_.bell()),
@@ -99,6 +107,7 @@ class Server {
  private:
   // Network.
   Result<void> listen();
+  Result<void> listen_tcp();
   void log_certificate() const;
   void warn_of_exposure() const;
   void reread();
@@ -112,6 +121,8 @@ class Server {
   void hurry_drain();
   void finish_when_idle();
 
+  void set_stage(const std::string& stage);
+
   // Engine thread.
   void engine_main();
   Result<void> pull();
@@ -120,6 +131,7 @@ class Server {
   void become_ready(TextParts text);
   void begin_several(ThreadTeam& team);
   void become_ready_for_several();
+  void announce_ready(const std::string& what, bool chats);
   api::ModelSet model_set();
   void complete(api::ApiConfig& config);
   void watch();
@@ -128,6 +140,7 @@ class Server {
   Options options_;
   std::vector<api::KeySpec> keys_;
   const ServeHooks& hooks_;
+  ServiceReport service_;
   const std::optional<hub::ModelName> to_pull_;
   // Of models that come and go; else empty.
   host::LocalHost::PresetSource preset_source_;
@@ -182,9 +195,21 @@ Result<void> Server::listen() {
     http_->use_tls(tls_);
     log_certificate();
   }
-  WEIR_TRY(http_->listen_tcp(options_.host, static_cast<uint16_t>(options_.port)));
+  WEIR_TRY(listen_tcp());
   if (!options_.unix_socket.empty()) WEIR_TRY(http_->listen_unix(options_.unix_socket));
   warn_of_exposure();
+  return {};
+}
+
+// Where the service manager listens already, it decides on what, and connections wait there until
+// they can be answered.
+Result<void> Server::listen_tcp() {
+  const std::span<const int> passed = service_.manager().sockets();
+  if (passed.empty()) return http_->listen_tcp(options_.host, static_cast<uint16_t>(options_.port));
+  for (const int fd : passed) WEIR_TRY(http_->listen_passed(fd));
+  options_.host = http_->address();
+  log::info("server takes sockets=" + std::to_string(passed.size()) +
+            " of the service manager in the place of --host and --port");
   return {};
 }
 
@@ -205,6 +230,7 @@ void Server::reread() {
   if (const Result<void> reopened = log::reopen(); !reopened)
     log::error("log file kept: " + reopened.error().message);
   log::info("server rereads its files (SIGHUP)");
+  service_.reloading();
   if (!options_.api_key_file.empty()) reread_keys();
   if (tls_) {
     if (const Result<void> reloaded = tls_->reload(); !reloaded)
@@ -213,6 +239,7 @@ void Server::reread() {
       log_certificate();
   }
   warn_of_exposure();
+  service_.reloaded();
 }
 
 void Server::reread_keys() {
@@ -265,6 +292,9 @@ void Server::on_signal() {
   draining_ = true;
   drain_begin_ = steady_clock::now() + std::chrono::seconds(options_.drain_delay);
   api_->begin_drain();
+  service_.stopping(api_->open(), std::chrono::seconds(options_.drain_delay) +
+                                      std::chrono::seconds(options_.drain_seconds) +
+                                      kLastWordsTime + kEndTime);
   if (options_.drain_delay == 0)
     stop_listening();
   else
@@ -322,13 +352,17 @@ void Server::engine_main() {
   loop_.stop();
 }
 
+void Server::set_stage(const std::string& stage) {
+  loading_.set_stage(stage);
+  service_.stage(stage);
+}
+
 // The model into the cache; /health says how far it is.
 Result<void> Server::pull() {
   PullReport report(::isatty(STDOUT_FILENO) == 1 ? PullReport::Form::kBar : PullReport::Form::kLog);
   PullWatch watch = report.watch();
   const auto tell = [this](int64_t percent) {
-    loop_.post(
-        [this, stage = "pull " + std::to_string(percent) + " %"] { loading_.set_stage(stage); });
+    loop_.post([this, stage = "pull " + std::to_string(percent) + " %"] { set_stage(stage); });
   };
   tell(0);
   watch.on_progress = [tell, last = int64_t{0},
@@ -337,7 +371,7 @@ Result<void> Server::pull() {
     on_progress(now);
   };
   WEIR_ASSIGN(const hub::Snapshot snapshot, pull_model(options_, *to_pull_, watch));
-  loop_.post([this] { loading_.set_stage(""); });
+  loop_.post([this] { set_stage(""); });
   options_.model = snapshot.model_path;
   return choose();
 }
@@ -406,15 +440,22 @@ void Server::become_ready(TextParts text) {
   api::ApiConfig config = api_config(options_, choice_, *model_, plan_, *text_);
   config.adapters = adapters_.get();
   config.engine = &handle_;
+  const std::string name = config.model_id;
   complete(config);
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   watch();
   log_start(options_, choice_, *model_, plan_, *text_);
+  announce_ready(name, text_->chat_template.has_value());
+}
+
+// Requests are answered: `what` serves them, for people.
+void Server::announce_ready(const std::string& what, bool chats) {
+  http_->accept_passed();
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
-  announce(options_, http_->port(), steady_clock::now() - start_, text_->chat_template.has_value(),
-           !keys_.empty());
+  announce(options_, http_->port(), steady_clock::now() - start_, chats, !keys_.empty());
+  service_.ready("Serving " + what, loop_, stage_);
 }
 
 // What is not of a model.
@@ -462,9 +503,7 @@ void Server::become_ready_for_several() {
   log::info("models count=" + std::to_string(presets_.size()) +
             " room=" + human_bytes(host_->room()) + " (" + limit_.from + ")");
   api_->start();
-  if (hooks_.on_ready)
-    return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
-  announce(options_, http_->port(), steady_clock::now() - start_, /*chats=*/true, !keys_.empty());
+  announce_ready(std::to_string(presets_.size()) + " models", /*chats=*/true);
 }
 
 api::ModelSet Server::model_set() {
@@ -499,6 +538,7 @@ void Server::release_freed() {
 
 Result<void> Server::run() {
   WEIR_TRY(listen());
+  service_.loading(loop_);
   loop_.on_signal(SIGTERM, [this](int) { on_signal(); });
   loop_.on_signal(SIGINT, [this](int) { on_signal(); });
   if (!hooks_.on_ready) loop_.on_held_signal(SIGHUP, [this] { reread(); });
@@ -538,6 +578,10 @@ Result<void> serve(const Options& given, const ServeHooks& hooks) {
   if (!hooks.on_ready) net::hold_signal(SIGHUP);  // A command ends with its terminal.
   if (!options.log_file.empty()) WEIR_TRY(log::to_file(options.log_file));
   std::signal(SIGPIPE, SIG_IGN);
+  net::ServiceManager manager;
+  if (!hooks.on_ready) {
+    WEIR_ASSIGN(manager, net::ServiceManager::from_environment());
+  }
   net::raise_file_limit();
   // Asks the kernel for the AMX tiles, before other threads start.
   WEIR_TRY(kernels::choose_isa(options.isa));
@@ -547,7 +591,7 @@ Result<void> serve(const Options& given, const ServeHooks& hooks) {
     WEIR_ASSIGN(std::vector<ModelPreset> presets, source());
     // The built-in model alone takes the path of one model.
     if (!options.models.empty() || presets.size() > 1) {
-      Server server(options, std::move(keys), hooks, std::nullopt);
+      Server server(options, std::move(keys), hooks, std::nullopt, std::move(manager));
       server.serve_several(source, std::move(presets));
       return server.run();
     }
@@ -555,7 +599,8 @@ Result<void> serve(const Options& given, const ServeHooks& hooks) {
   WEIR_ASSIGN(const ModelSource source, find_source(options));
   const bool absent = source.name && source.path.empty();
   if (!absent) options.model = source.path;
-  Server server(options, std::move(keys), hooks, absent ? source.name : std::nullopt);
+  Server server(options, std::move(keys), hooks, absent ? source.name : std::nullopt,
+                std::move(manager));
   if (!absent) WEIR_TRY(server.choose());
   return server.run();
 }

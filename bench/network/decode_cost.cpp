@@ -69,7 +69,7 @@ sched::RunnerOptions runner_options(const Bench& bench) {
   runner.engine.queue_max = bench.streams;
   runner.engine.context_max = bench.model->context_max();
   runner.engine.prefix_cache = false;
-  runner.kv_type = bench.choice.kv_type;
+  runner.kv_format = bench.choice.kv_format;
   runner.members = bench.choice.threads;
   runner.page_count = (bench.tokens / kernels::kPageTokens + 4) * (bench.streams + 1);
   return runner;

@@ -222,6 +222,8 @@ pages::Dashboard::Source Api::Impl::dashboard_source() const {
                                .times = model->host.times,
                                .context_max = model->tokens_max(),
                                .draining = draining || model->config.engine->draining()});
+  for (const PullStatus& pull : model_pulls.list())
+    source.pulls.push_back({pull.name, pull.bytes, pull.bytes_done});
   for (const std::shared_ptr<ollama::PullAnswer>& pull : pulls)
     if (!pull->done())
       source.pulls.push_back({pull->model(), pull->latest().bytes, pull->latest().bytes_done});

@@ -8,6 +8,7 @@
 
 #include "base/cgroup.h"
 #include "base/check.h"
+#include "base/progress.h"
 #include "base/trace.h"
 
 #if defined(__x86_64__)
@@ -61,6 +62,7 @@ ThreadTeam::~ThreadTeam() {
 }
 
 void ThreadTeam::run_erased(Erased call, void* fn) {
+  note_progress();
   work_.value.store(0, std::memory_order_relaxed);
   // Those of the other phase are 0: their owners have reset them at the latest barrier, if ever.
   for (int member = 0; member < members_; ++member)
@@ -104,6 +106,7 @@ bool ThreadTeam::claim_share(int member, int32_t blocks, int32_t& share, int32_t
 }
 
 void ThreadTeam::barrier(int member) {
+  note_progress();
   if (members_ == 1) {
     work_.value.store(0, std::memory_order_relaxed);
     shares_[0].value.store(0, std::memory_order_relaxed);

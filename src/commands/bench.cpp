@@ -239,7 +239,7 @@ Result<void> run_bench(const Options& options) {
   };
   const int32_t decode_pages = pages_for(decode_end);
   const int32_t page_count = std::max(pages_for(options.bench_prompt), batch_max * decode_pages);
-  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_type,
+  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_format,
                                                            page_count, {.running = batch_max}));
 
   // As many tokens as are generated one after another, and a prompt, but not without bound.

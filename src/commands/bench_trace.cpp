@@ -130,6 +130,7 @@ void print(const std::vector<TraceSummary>& summaries, bool as_json) {
 
 Result<void> trace_serving(const Options& options, const std::vector<int32_t>& batches) {
   Options server = options;
+  server.speculative = Speculative::kOff;  // A step gives a token: what is looked at is the step.
   server.command = Command::kServe;
   server.host = "127.0.0.1";
   server.port = 0;

@@ -8,6 +8,7 @@
 #include "fit/fit_json.h"
 #include "program/draft_sources.h"
 #include "program/expert_streaming.h"
+#include "program/kv_formats.h"
 
 namespace weir {
 
@@ -17,10 +18,6 @@ int64_t tensor_bytes(const card::Checkpoint& checkpoint) {
   int64_t bytes = 0;
   for (const card::StoredTensor& stored : checkpoint.tensors()) bytes += stored.tensor.bytes();
   return bytes;
-}
-
-const char* kv_word(kernels::FloatType kv_type) {
-  return kv_type == kernels::FloatType::kF32 ? "f32" : "f16";
 }
 
 void print_model(const ModelReport& r) {
@@ -37,7 +34,7 @@ void print_model(const ModelReport& r) {
   std::printf("kernels: %s on %s, %d threads, compute %s, kv %s\n\n",
               std::string(kernels::isa_name(r.choice.isa)).c_str(),
               kernels::processor_name().c_str(), r.choice.threads,
-              std::string(word_of(r.choice.compute)).c_str(), kv_word(r.choice.kv_type));
+              std::string(word_of(r.choice.compute)).c_str(), r.choice.kv_format.name());
 }
 
 void print_plan(const MemoryPlan& plan) {
@@ -113,6 +110,8 @@ Result<void> print_info_text(const ModelReport& r) {
     print_limits(*r.plan);
     std::printf("speculation: %s\n", describe_drafts(r.options, r.model).c_str());
   }
+  if (const std::string note = format_note(r.model, r.choice.kv_format); !note.empty())
+    std::printf("%s\n", note.c_str());
   std::printf("%s\n", fit::describe(r.assessment.fit).c_str());
   if (r.assessment.speed)
     std::printf("expected: %s\n", fit::describe(*r.assessment.speed).c_str());
@@ -132,7 +131,11 @@ void print_info_json(const ModelReport& r) {
   w.field("tensor_bytes", tensor_bytes(*r.choice.model_card.tensors));
   w.field("context", r.model.spec().context_max);
   w.field("isa", kernels::isa_name(r.choice.isa)).field("threads", r.choice.threads);
-  w.field("compute", word_of(r.choice.compute)).field("kv", kv_word(r.choice.kv_type));
+  w.field("compute", word_of(r.choice.compute)).field("kv", r.choice.kv_format.name());
+  w.key("kv_token_bytes").begin_object();
+  for (const FormatCost& cost : format_costs(r.model))
+    w.field(cost.format.name(), cost.token_bytes);
+  w.end_object();
   w.key("token").begin_object();
   w.field("weight_bytes", r.model.token_work().weight_bytes);
   w.field("macs", r.model.token_work().macs).end_object();

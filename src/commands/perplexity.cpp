@@ -49,7 +49,7 @@ struct Total {
 
 // A model, and a session that has room for one window.
 struct Runner {
-  std::unique_ptr<model::Model> model;
+  std::shared_ptr<model::Model> model;
   std::optional<model::Session> session;
   std::vector<float> nll;  // Of each token of the window but the first.
   Total total;
@@ -60,8 +60,10 @@ struct Runner {
 struct Reference {
   std::string name;
   Runner runner;
+  kv::Format format = kv::Format::kF32;
   std::vector<float> logits;  // [kRowsMax, vocab_size]
   measure::DivergenceTally tally;
+  Total difference;  // Of the measured model's losses less the reference's, token by token.
 };
 
 // In float32 throughout whatever the options say of the measured model, as its files are.
@@ -94,10 +96,10 @@ Result<int32_t> window_of(const Options& options, int32_t context_max) {
                                       "; found " + std::to_string(window));
 }
 
-Result<void> open_session(Runner& runner, ThreadTeam& team, int32_t window,
-                          kernels::FloatType kv_type) {
-  WEIR_ASSIGN(runner.session, model::Session::create(*runner.model, team,
-                                                     {.tokens_max = window, .kv_type = kv_type}));
+Result<void> open_session(Runner& runner, ThreadTeam& team, int32_t window, kv::Format kv_format) {
+  WEIR_ASSIGN(
+      runner.session,
+      model::Session::create(*runner.model, team, {.tokens_max = window, .kv_format = kv_format}));
   return {};
 }
 
@@ -155,7 +157,11 @@ Result<void> score_window(std::span<const int32_t> ids, Runner& measured, Refere
       WEIR_TRY(compare_slice(measured, *reference, ids, begin, count, ops));
   }
   measured.total.add(measured.nll);
-  if (reference != nullptr) reference->runner.total.add(reference->runner.nll);
+  if (reference == nullptr) return {};
+  reference->runner.total.add(reference->runner.nll);
+  std::vector<float> difference(predicted);
+  std::ranges::transform(measured.nll, reference->runner.nll, difference.begin(), std::minus<>());
+  reference->difference.add(difference);
   return {};
 }
 
@@ -164,6 +170,13 @@ void print_total(const std::string& name, const Total& total, int32_t window) {
       "%s: %lld tokens predicted in windows of %d, nll %.6f +- %.6f nats, perplexity %.4f\n",
       name.c_str(), static_cast<long long>(total.count), window, total.mean(), total.error(),
       std::exp(total.mean()));
+}
+
+// Errors of both models on the same tokens are much alike: that of the difference is smaller.
+void print_difference(const Total& difference) {
+  std::printf("nll more than the reference's by %.6f +- %.6f nats, perplexity by %.3f +- %.3f %%\n",
+              difference.mean(), difference.error(), 100 * std::expm1(difference.mean()),
+              100 * difference.error());
 }
 
 void print_divergence(const measure::DivergenceTally& tally) {
@@ -202,6 +215,11 @@ Result<void> measure_perplexity(const Options& options) {
     WEIR_ASSIGN(reference, load_reference(options.against, ops, team));
     WEIR_TRY(check_same_vocabulary(model, *reference, options.against));
     context_max = std::min(context_max, reference->runner.model->context_max());
+  } else if (options.against_kv) {
+    reference.emplace();
+    reference->name = std::string("with keys and values in ") + options.against_kv->name();
+    reference->format = *options.against_kv;
+    reference->runner.model = measured.model;
   }
   WEIR_ASSIGN(const int32_t window, window_of(options, context_max));
   std::vector<int32_t> ids = tokenizer->encode(text);
@@ -212,8 +230,8 @@ Result<void> measure_perplexity(const Options& options) {
     return fail(ErrorCode::kConfig, options.file +
                                         ": expected a text of at least 2 tokens; found " +
                                         std::to_string(ids.size()));
-  WEIR_TRY(open_session(measured, team, window, choice.kv_type));
-  if (reference) WEIR_TRY(open_session(reference->runner, team, window, kernels::FloatType::kF32));
+  WEIR_TRY(open_session(measured, team, window, choice.kv_format));
+  if (reference) WEIR_TRY(open_session(reference->runner, team, window, reference->format));
   for (size_t begin = 0; begin + 1 < ids.size(); begin += static_cast<size_t>(window)) {
     const size_t count = std::min(static_cast<size_t>(window), ids.size() - begin);
     if (count < 2) break;
@@ -226,6 +244,7 @@ Result<void> measure_perplexity(const Options& options) {
   print_total(choice.model_card.files.name(), measured.total, window);
   if (reference) {
     print_total("reference " + reference->name, reference->runner.total, window);
+    print_difference(reference->difference);
     print_divergence(reference->tally);
   }
   // As if the text had been generated: that is what replays and caches are about.

@@ -124,6 +124,7 @@ Result<void> run_suite(const Options& options) {
   if (old) WEIR_TRY(suite::check_comparable(report.setting, old->setting));
   std::fprintf(out, "%s\n\n%s", suite::setting_text(report.setting).c_str(),
                suite::text_heading().c_str());
+  std::fflush(out);
   report.parts = measure(options, run, chosen, progress);
   const Result<void> stopped = run.stop_server();
   if (!stopped) run.fail_part(stopped.error());

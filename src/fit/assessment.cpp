@@ -59,7 +59,7 @@ class Assessor {
         bind_model(choice_.model_card, model_options(options, choice_), limit_,
                    kernels::ops_for(choice_.isa), choice_.threads);
     if (!model) return false;
-    const Result<ModelFootprint> taken = footprint(**model, choice_.kv_type);
+    const Result<ModelFootprint> taken = footprint(**model, choice_.kv_format);
     return taken && judge_bound(options, **model, *taken, std::move(flags), less);
   }
   bool judge_elsewhere(const Way& way) {
@@ -108,7 +108,7 @@ class Assessor {
 Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
                           const ModelChoice& choice, const model::Model& bound,
                           std::span<const Way> elsewhere, const std::string& disk) {
-  WEIR_ASSIGN(const ModelFootprint first, footprint(bound, choice.kv_type));
+  WEIR_ASSIGN(const ModelFootprint first, footprint(bound, choice.kv_format));
   Assessor assessor(options, limit, choice, first);
   const auto runs_somehow = [&] {
     if (assessor.judge_bound(options, bound, first, "", false)) return true;
@@ -117,7 +117,7 @@ Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
       streamed.stream_experts = true;
       if (assessor.judge_with(streamed, "--stream-experts", false)) return true;
     }
-    if (choice.kv_type == kernels::FloatType::kF32) {
+    if (choice.kv_format == kernels::FloatType::kF32) {
       Options halved = options;
       halved.kv_cache = kernels::FloatType::kF16;
       const Result<ModelFootprint> taken = footprint(bound, kernels::FloatType::kF16);

@@ -311,7 +311,7 @@ Result<int64_t> LocalHost::open_model(Task& task) {
   const kernels::Ops& ops = kernels::ops_for(parts.choice.isa);
   WEIR_ASSIGN(parts.model, bind_model(parts.choice.model_card, model_options(options, parts.choice),
                                       limit_, ops, parts_.team.members()));
-  WEIR_ASSIGN(parts.footprint, footprint(*parts.model, parts.choice.kv_type));
+  WEIR_ASSIGN(parts.footprint, footprint(*parts.model, parts.choice.kv_format));
   return least_model_bytes(options, limit_, plan_, parts.footprint);
 }
 
@@ -332,7 +332,7 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   WEIR_TRY(open_experts(*parts.model, options, parts.plan.expert_bytes,
                         sched::sequences_max(options.queue, parts.plan.parallel)));
   WEIR_ASSIGN(kv::MemoryLayout layout,
-              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_type,
+              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_format,
                                      parts.model->options().tape_tokens));
   WEIR_TRY(take_kv(*parts.executor, std::move(layout), parts.plan));
   if (stopped(task.model)) return fail(ErrorCode::kCancelled, "the load was stopped");

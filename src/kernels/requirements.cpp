@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/coded_layout.h"
 #include "kernels/quant_layout.h"
 
 namespace weir::kernels::requirements {
@@ -49,6 +50,15 @@ Broken row_to_row(const float* x, int32_t n, const float* y) {
 
 Broken float_rows(const float* x, const GemmRange& range) {
   REQUIRE(range.rows == 0 || x != nullptr);
+  return nullptr;
+}
+
+Broken same_heads(const CodedPages& coded, const KvPages& hot) {
+  REQUIRE_ALL(coded_pages(coded));
+  REQUIRE_ALL(kv_pages(hot));
+  REQUIRE(hot.type == FloatType::kF16 && !hot.values_in_keys);
+  REQUIRE(hot.kv_heads == coded.kv_heads);
+  REQUIRE(hot.k_dim == coded.k_dim && hot.v_dim == coded.v_dim);
   return nullptr;
 }
 
@@ -161,6 +171,19 @@ Broken kv_pages(const KvPages& kv) {
   REQUIRE(kv.head_bytes >= dims * kPageTokens * bytes_of(kv.type));
   REQUIRE(kv.head_bytes % bytes_of(kv.type) == 0 && kv.page_bytes % bytes_of(kv.type) == 0);
   REQUIRE(kv.page_bytes >= kv.kv_heads * kv.head_bytes);
+  return nullptr;
+}
+
+Broken coded_pages(const CodedPages& coded) {
+  REQUIRE(coded.base != nullptr && aligned(coded.base, kLine));
+  REQUIRE(coded.kv_heads >= 1 && coded.k_dim >= 4 && coded.v_dim >= 4);
+  REQUIRE(coded.k_dim % 4 == 0 && coded.v_dim % 4 == 0);
+  REQUIRE(coded.k_dim <= kCodedDimMax && coded.v_dim <= kCodedDimMax);
+  REQUIRE((coded.k_bits == 8 && coded.v_bits == 8) ||
+          (coded.k_bits == 4 && (coded.v_bits == 4 || coded.v_bits == 3)));
+  REQUIRE(coded.head_bytes == coded_head_bytes(coded));
+  REQUIRE(coded.page_bytes >= coded.kv_heads * coded.head_bytes);
+  REQUIRE(coded.page_bytes % kLine == 0);
   return nullptr;
 }
 
@@ -376,6 +399,52 @@ Broken index_scores(const IndexScores& index) {
           index.page_bytes % bytes_of(index.type) == 0);
   for (int32_t page = index.begin / index.slots; page <= (index.end - 1) / index.slots; ++page)
     REQUIRE(index.pages[page] >= 0);
+  return nullptr;
+}
+
+Broken rotate(const Rotation& rotation, bool, int32_t heads, float* x) {
+  REQUIRE(rotation.dim >= 1 && rotation.dim <= kCodedDimMax);
+  REQUIRE(rotation.order >= 1 && rotation.width >= 1);
+  REQUIRE((rotation.width & (rotation.width - 1)) == 0);
+  REQUIRE(
+      rotation.order * rotation.width == rotation.dim ||
+      (rotation.order == 1 && rotation.width < rotation.dim && 2 * rotation.width >= rotation.dim));
+  REQUIRE(rotation.signs != nullptr && (rotation.order == 1 || rotation.matrix != nullptr));
+  REQUIRE(heads >= 0);
+  REQUIRE(heads == 0 || x != nullptr);
+  return nullptr;
+}
+
+Broken encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t hot_page,
+                   int32_t head, void* memory) {
+  REQUIRE_ALL(same_heads(to, hot));
+  REQUIRE(page >= 0 && hot_page >= 0);
+  REQUIRE(head >= 0 && head < to.kv_heads);
+  return scratch(memory);
+}
+
+Broken attend_coded(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
+                    const AttendArgs& args) {
+  REQUIRE_ALL(same_heads(coded, hot));
+  REQUIRE(args.keys == nullptr);
+  REQUIRE(args.rows >= 0 && args.first_position >= 0 && args.window >= 0);
+  REQUIRE(!args.chunks || args.window > 0);
+  REQUIRE(args.kv_head >= 0 && args.kv_head < coded.kv_heads);
+  REQUIRE(args.group >= 1);
+  REQUIRE(args.softcap >= 0);
+  REQUIRE_ALL(scratch(args.scratch));
+  if (args.rows == 0) return nullptr;
+  REQUIRE(args.q != nullptr && args.out != nullptr);
+  REQUIRE(args.pages != nullptr && hot_pages != nullptr);
+  REQUIRE(args.rows == 1 || args.q_stride >= int64_t{args.group} * coded.k_dim);
+  REQUIRE(args.rows == 1 || args.out_stride >= int64_t{args.group} * coded.v_dim);
+  const int32_t last = args.first_position + args.rows - 1;
+  const int32_t window = args.chunks ? args.first_position % args.window + 1 : args.window;
+  const int32_t first = window > 0 ? std::max(args.first_position + 1 - window, 0) : 0;
+  for (int32_t page = first / kPageTokens; page < last / kPageTokens; ++page)
+    REQUIRE(args.pages[page] >= 0);
+  for (int32_t page = args.first_position / kPageTokens; page <= last / kPageTokens; ++page)
+    REQUIRE(hot_pages[page] >= 0);
   return nullptr;
 }
 

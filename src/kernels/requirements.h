@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "kernels/coded_ops.h"
 #include "kernels/ops.h"
 
 namespace weir::kernels::requirements {
@@ -26,6 +27,7 @@ Broken bf16_rows(const Bf16Rows& x);
 Broken gemm_range(const GemmRange& range, int32_t n);
 Broken scratch(const void* memory);
 Broken kv_pages(const KvPages& kv);
+Broken coded_pages(const CodedPages& coded);
 
 // --- Of the entries.
 
@@ -69,6 +71,11 @@ Broken store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first
                     const float* v);
 Broken attend(const KvPages& kv, const AttendArgs& args);
 Broken index_scores(const IndexScores& index);
+Broken rotate(const Rotation& rotation, bool back, int32_t heads, float* x);
+Broken encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t hot_page,
+                   int32_t head, void* memory);
+Broken attend_coded(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
+                    const AttendArgs& args);
 
 Broken conv_step(const ConvStep& conv, int32_t n, float* x);
 Broken delta_run(const DeltaRun& run);

@@ -7,7 +7,8 @@
 //
 // Invariants:
 // (1) Of the spine it holds a page for each of its blocks; of a window's group for those from
-//     first_[group] on.
+//     first_[group] on; of hot pages for those from there up to hot_end_, and, if that is above 0,
+//     for the first one.
 #pragma once
 
 #include <array>
@@ -73,12 +74,16 @@ class Holding {
   std::span<const PageId> pages(int32_t group) const {
     return {table(group) + first_block(group), table(group) + blocks_};
   }
+  std::span<const PageId> hot_pages(int32_t group) const {
+    return {table(group) + first_block(group), table(group) + hot_end_};
+  }
 
   std::unique_ptr<PageId[]> tables_;
   std::array<int32_t, kGroupsMax> first_{};
   int32_t blocks_max_ = 0;
   int32_t blocks_ = 0;
   int32_t shared_ = 0;
+  int32_t hot_end_ = 0;
   int32_t kept_ = 0;    // Leading blocks that others have computed.
   int32_t state_ = -1;  // -1: none.
   Checkpoints::Use checkpoints_;

@@ -22,7 +22,7 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
       return fail(ErrorCode::kConfig,
                   "KV cache: expected at least 1 page, found " + std::to_string(page_counts[g]));
     const MemoryLayout::Group& group = cache.layout_.groups()[g];
-    cache.groups_.push_back({.window = group.window, .pages = page_counts[g]});
+    cache.groups_.push_back({.window = group.window, .pages = page_counts[g], .hot = group.hot});
     bytes += group.page_bytes * page_counts[g];
   }
   WEIR_ASSIGN(cache.memory_,
@@ -30,9 +30,21 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
   auto* base = reinterpret_cast<uint8_t*>(cache.memory_.data());
   for (int32_t i = 0; i < cache.layer_count(); ++i) {
     kernels::KvPages pages = cache.layout_.pages_of(i);
-    pages.base = base;
-    base += pages.page_bytes * cache.groups_[static_cast<size_t>(cache.group_of(i))].pages;
+    CodedLayer coded = {.pages = cache.layout_.codes_of(i), .keys = {}, .values = {}};
+    const auto place = [&](int32_t group, int64_t page_bytes) {
+      return std::exchange(base,
+                           base + page_bytes * cache.groups_[static_cast<size_t>(group)].pages);
+    };
+    if (coded.pages.page_bytes > 0) {
+      coded.pages.base = place(cache.group_of(i), coded.pages.page_bytes);
+      coded.keys = cache.rotation_of(pages.k_dim);
+      coded.values = cache.rotation_of(pages.v_dim);
+      pages.base = place(cache.hot_group(), pages.page_bytes);
+    } else {
+      pages.base = place(cache.group_of(i), pages.page_bytes);
+    }
     cache.layers_.push_back(pages);
+    cache.coded_.push_back(coded);
   }
   for (int32_t i = 0; i < cache.layer_count(); ++i) {
     cache.states_.push_back({.base = base, .bytes = cache.layout_.state_bytes(i)});
@@ -41,9 +53,16 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
   return cache;
 }
 
-Result<KvCache> KvCache::create(std::vector<MemoryNeed> needs, kernels::FloatType type,
-                                int32_t page_count, const StateSlots& slots) {
-  WEIR_ASSIGN(MemoryLayout layout, MemoryLayout::make(std::move(needs), type));
+// Views of a rotation outlive the vector's growth: its tables stay where they are.
+kernels::Rotation KvCache::rotation_of(int32_t dim) {
+  for (const kernels::HeadRotation& rotation : rotations_)
+    if (rotation.view().dim == dim) return rotation.view();
+  return rotations_.emplace_back(dim).view();
+}
+
+Result<KvCache> KvCache::create(std::vector<MemoryNeed> needs, Format format, int32_t page_count,
+                                const StateSlots& slots) {
+  WEIR_ASSIGN(MemoryLayout layout, MemoryLayout::make(std::move(needs), format));
   const std::vector<int32_t> counts(layout.groups().size(), page_count);
   return create(std::move(layout), counts, slots);
 }
@@ -62,7 +81,10 @@ KvCache::Run KvCache::run_of(int32_t group, int32_t index) const {
   if (group == checkpoint_group())
     return {.base = state(index, slots_.running),
             .bytes = states_[static_cast<size_t>(index)].bytes};
-  if (group_of(index) != group) return {};
+  const CodedLayer* const codes = coded(index);
+  if (codes != nullptr && group == group_of(index))
+    return {.base = codes->pages.base, .bytes = codes->pages.page_bytes};
+  if (group != (codes != nullptr ? hot_group() : group_of(index))) return {};
   return {.base = layer(index).base, .bytes = layer(index).page_bytes};
 }
 

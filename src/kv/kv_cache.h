@@ -13,10 +13,17 @@
 #include "base/huge_pages.h"
 #include "base/result.h"
 #include "kernels/ops.h"
+#include "kernels/rotation.h"
 #include "kv/layout.h"
 #include "kv/page_memory.h"
 
 namespace weir::kv {
+
+// A layer whose keys and values become codes, and how their heads are turned.
+struct CodedLayer {
+  kernels::CodedPages pages;
+  kernels::Rotation keys, values;
+};
 
 class KvCache final : public PageMemory {
  public:
@@ -24,10 +31,18 @@ class KvCache final : public PageMemory {
   static Result<KvCache> create(MemoryLayout layout, std::span<const int32_t> page_counts,
                                 const StateSlots& slots = {.running = 1});
   // The same number for each group, so that one page table may serve them all (MemoryView).
-  static Result<KvCache> create(std::vector<MemoryNeed> needs, kernels::FloatType type,
-                                int32_t page_count, const StateSlots& slots = {.running = 1});
+  static Result<KvCache> create(std::vector<MemoryNeed> needs, Format format, int32_t page_count,
+                                const StateSlots& slots = {.running = 1});
 
+  // Where the layer has codes, its hot pages.
   const kernels::KvPages& layer(int32_t index) const { return layers_[static_cast<size_t>(index)]; }
+  // Null: it has none.
+  const CodedLayer* coded(int32_t index) const {
+    const CodedLayer& coded = coded_[static_cast<size_t>(index)];
+    return coded.pages.page_bytes > 0 ? &coded : nullptr;
+  }
+  // Whose page table hot pages are found by; -1: there are none.
+  int32_t hot_group() const { return layout_.hot_group(); }
   int32_t layer_count() const { return layout_.layer_count(); }
   // Whose page table a layer's pages are found by.
   int32_t group_of(int32_t layer) const { return layout_.group_of(layer); }
@@ -45,7 +60,7 @@ class KvCache final : public PageMemory {
     return state(layer, slot + 1) - (tape_tokens() - token) * layout_.tape_bytes(layer);
   }
   int32_t tape_tokens() const override { return layout_.tape_tokens(); }
-  kernels::FloatType type() const override { return layout_.type(); }
+  Format format() const override { return layout_.format(); }
   int64_t bytes() const override { return static_cast<int64_t>(memory_.bytes()); }
   int32_t page_count(int32_t group) const override;
   int64_t bytes_of_page(int32_t group) const override;
@@ -64,12 +79,16 @@ class KvCache final : public PageMemory {
   void give_back(const Run& run, int32_t first, int32_t count);
   size_t offset(const Run& run, int32_t first) const;
 
+  kernels::Rotation rotation_of(int32_t dim);
+
   explicit KvCache(MemoryLayout layout) : layout_(std::move(layout)) {}
 
   MemoryLayout layout_;
   std::vector<PageGroup> groups_;
   std::vector<kernels::KvPages> layers_;
-  std::vector<Run> states_;  // By layer.
+  std::vector<CodedLayer> coded_;                 // By layer.
+  std::vector<kernels::HeadRotation> rotations_;  // One for each dimension.
+  std::vector<Run> states_;                       // By layer.
   StateSlots slots_;
   HugeBuffer memory_;
 };

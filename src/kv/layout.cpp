@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "kernels/coded_layout.h"
+
 namespace weir::kv {
 
 namespace {
@@ -17,6 +19,15 @@ constexpr int64_t kLineBytes = 64;
 // of the last window before each place where another may go on: texts of eight windows and more
 // keep all that they need for their end.
 constexpr int32_t kCachedDivisor = 8;
+// And first blocks, which stay numbers where others are codes, for one in so many: texts that begin
+// differently have 2,048 tokens each on average. A first block that is gone is computed again, with
+// all that comes after it.
+constexpr int32_t kFirstsDivisor = 64;
+
+// Layers at either end that have codes of 8 bits where others have fewer: what is lost there is
+// felt by all that follows, or by nothing that could repair it. At most a quarter of the layers
+// each.
+constexpr int64_t kEndLayers = 2;
 
 int64_t whole_lines(int64_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
@@ -45,18 +56,69 @@ std::vector<int32_t> windows_of(const std::vector<MemoryNeed>& needs) {
   std::ranges::sort(windows, std::greater<>());
   const auto repeated = std::ranges::unique(windows);
   windows.erase(repeated.begin(), repeated.end());
-  windows.resize(std::min(windows.size(), size_t{kGroupsMax - 1}));
+  windows.resize(std::min(windows.size(), size_t{kWindowsMax}));
   return windows;
+}
+
+// Its keys and values become codes: those of windows are few, and stay as they are.
+bool becomes_codes(const PagedNeed& need) {
+  return need.takes_codes && need.window == 0 && need.k_dim % 4 == 0 && need.v_dim % 4 == 0 &&
+         need.k_dim <= kernels::kCodedDimMax && need.v_dim <= kernels::kCodedDimMax;
+}
+
+// Why none of the layers has codes.
+Error nothing_to_code(const std::vector<MemoryNeed>& needs, Format format) {
+  int32_t windows = 0, others = 0, states = 0;
+  for (const MemoryNeed& need : needs) {
+    const auto* paged = std::get_if<PagedNeed>(&need);
+    if (paged == nullptr)
+      states += std::holds_alternative<StateNeed>(need) ? 1 : 0;
+    else
+      (paged->window > 0 ? windows : others) += 1;
+  }
+  return {
+      ErrorCode::kConfig,
+      std::string("--kv-cache ") + format.name() +
+          ": expected layers that keep keys and values of all tokens, in heads of a multiple of "
+          "4 numbers; found " +
+          std::to_string(windows) + " with windows, " + std::to_string(states) +
+          " with states and " + std::to_string(others) +
+          " that keep other things (latents, for example), which stay f16; use --kv-cache f16"};
 }
 
 }  // namespace
 
-Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, kernels::FloatType type,
+// Which layers have codes, and of how many bits.
+Result<void> MemoryLayout::choose_codes() {
+  codes_.resize(needs_.size());
+  if (!format_.coded()) return {};
+  std::vector<size_t> layers;
+  for (size_t i = 0; i < needs_.size(); ++i)
+    if (const auto* paged = std::get_if<PagedNeed>(&needs_[i]); paged && becomes_codes(*paged))
+      layers.push_back(i);
+  if (layers.empty()) return tl::unexpected(nothing_to_code(needs_, format_));
+  const int64_t count = std::ssize(layers), ends = std::min(kEndLayers, count / 4);
+  for (int64_t n = 0; n < count; ++n) {
+    const auto& need = std::get<PagedNeed>(needs_[layers[static_cast<size_t>(n)]]);
+    const bool end = n < ends || n >= count - ends;
+    kernels::CodedPages& codes = codes_[layers[static_cast<size_t>(n)]];
+    codes.kv_heads = need.heads;
+    codes.k_dim = need.k_dim;
+    codes.v_dim = need.v_dim;
+    codes.k_bits = end ? 8 : format_.key_bits();
+    codes.v_bits = end ? 8 : format_.value_bits();
+    codes.head_bytes = kernels::coded_head_bytes(codes);
+    codes.page_bytes = codes.head_bytes * need.heads;
+  }
+  return {};
+}
+
+Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, Format format,
                                         int32_t tape_tokens) {
-  if (type != kernels::FloatType::kF16 && type != kernels::FloatType::kF32)
+  if (format == Format::kNone)
     return fail(ErrorCode::kConfig, "KV cache: expected type f16 or f32");
   MemoryLayout layout;
-  layout.type_ = type;
+  layout.format_ = format;
   layout.tape_tokens_ = tape_tokens;
   layout.groups_.push_back({});
   for (const int32_t window : windows_of(needs)) layout.groups_.push_back({.window = window});
@@ -79,19 +141,26 @@ Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, kernels::
       while (layout.group_of_[i] + 1 < std::ssize(layout.groups_) &&
              layout.groups_[static_cast<size_t>(layout.group_of_[i] + 1)].window >= paged->window)
         ++layout.group_of_[i];
-    layout.groups_[static_cast<size_t>(layout.group_of_[i])].page_bytes +=
-        paged->heads * head_bytes(*paged, type);
   }
   layout.needs_ = std::move(needs);
+  WEIR_TRY(layout.choose_codes());
+  if (format.coded()) layout.groups_.push_back({.window = 1, .hot = true});
+  for (int32_t i = 0; i < layout.layer_count(); ++i) {
+    Group& group = layout.groups_[static_cast<size_t>(layout.group_of(i))];
+    const kernels::CodedPages& codes = layout.codes_of(i);
+    const int64_t bytes = layout.pages_of(i).page_bytes;
+    group.page_bytes += codes.page_bytes > 0 ? codes.page_bytes : bytes;
+    if (codes.page_bytes > 0) layout.groups_.back().page_bytes += bytes;
+  }
   return layout;
 }
 
 kernels::KvPages MemoryLayout::pages_of(int32_t layer) const {
   kernels::KvPages pages;
-  pages.type = type_;
+  pages.type = format_.type();
   const auto* paged = std::get_if<PagedNeed>(&needs_[static_cast<size_t>(layer)]);
   if (paged == nullptr) return pages;
-  pages.head_bytes = head_bytes(*paged, type_);
+  pages.head_bytes = head_bytes(*paged, pages.type);
   pages.page_bytes = paged->heads * pages.head_bytes;
   pages.kv_heads = paged->heads;
   pages.k_dim = paged->k_dim;
@@ -122,8 +191,10 @@ std::vector<int32_t> page_counts(std::span<const MemoryLayout::Group> groups, in
   for (const MemoryLayout::Group& group : groups) {
     const int64_t held = group.window == 0 ? std::numeric_limits<int32_t>::max()
                                            : window_pages_held(group.window, load);
-    counts.push_back(
-        static_cast<int32_t>(std::min<int64_t>(blocks, held + blocks / kCachedDivisor)));
+    // Sequences that share blocks have hot pages of their own, and that of their first block.
+    counts.push_back(static_cast<int32_t>(
+        group.hot ? held + load.running_max + blocks / kFirstsDivisor
+                  : std::min<int64_t>(blocks, held + blocks / kCachedDivisor)));
   }
   return counts;
 }

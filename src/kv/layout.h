@@ -6,6 +6,11 @@
 // which all books are kept, because a sequence has a page of the spine for each of its blocks.
 // There is one further group for each distinct window, the widest first.
 //
+// Where keys and values become codes (kv/format.h), pages of codes are those of the layer's group,
+// and there is one more group, the last: hot pages, of numbers. A token reads its own block there,
+// and the first one, to which much attention goes; others as codes. A hot page is one sequence's,
+// also where that shares the block's codes, but for the first block's, which goes with the spine's.
+//
 // Threads: immutable.
 #pragma once
 
@@ -14,8 +19,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "kernels/ops.h"
+#include "kernels/coded_ops.h"
 #include "kv/block.h"
+#include "kv/format.h"
 #include "kv/need.h"
 
 namespace weir::kv {
@@ -36,38 +42,52 @@ struct StateSlots {
 
 // Layers of more distinct windows than fit join the group of the next wider one: what that keeps is
 // all that they see. Published models have one window, or two.
-inline constexpr int32_t kGroupsMax = 4;
+inline constexpr int32_t kWindowsMax = 3;
+inline constexpr int32_t kGroupsMax = 1 + kWindowsMax + 1;
 
 class MemoryLayout {
  public:
   struct Group {
     int32_t window = 0;      // 0: the spine.
     int64_t page_bytes = 0;  // One page, in all layers of the group.
+    bool hot = false;        // Numbers that are no codes yet; its window is 1.
   };
 
-  // An error names the layer whose need is none. `tape_tokens`: for how many tokens each state has
-  // a tape.
-  static Result<MemoryLayout> make(std::vector<MemoryNeed> needs, kernels::FloatType type,
+  // An error names the layer whose need is none, or says why nothing can become codes.
+  // `tape_tokens`: for how many tokens each state has a tape.
+  static Result<MemoryLayout> make(std::vector<MemoryNeed> needs, Format format,
                                    int32_t tape_tokens = 0);
 
   std::span<const Group> groups() const { return groups_; }
   int32_t layer_count() const { return static_cast<int32_t>(needs_.size()); }
   int32_t group_of(int32_t layer) const { return group_of_[static_cast<size_t>(layer)]; }
-  // A layer's part of a page, without a base. Nothing is remembered: zeros.
+  // -1: there is none.
+  int32_t hot_group() const {
+    return groups_.back().hot ? static_cast<int32_t>(groups_.size()) - 1 : -1;
+  }
+  // A layer's part of a page, without a base: where it has codes, of a hot page. Nothing is
+  // remembered: zeros.
   kernels::KvPages pages_of(int32_t layer) const;
+  // Its part of a page of codes, without a base; page_bytes is 0 where it has none.
+  const kernels::CodedPages& codes_of(int32_t layer) const {
+    return codes_[static_cast<size_t>(layer)];
+  }
   // What a sequence's slot takes in this layer, in whole cache lines, and in all layers; 0: none.
   int64_t state_bytes(int32_t layer) const;
   int64_t state_bytes() const;
   // The tape is the end of it: so many tokens, each in whole cache lines.
   int32_t tape_tokens() const { return tape_tokens_; }
   int64_t tape_bytes(int32_t layer) const;  // Of one token.
-  kernels::FloatType type() const { return type_; }
+  Format format() const { return format_; }
 
  private:
   std::vector<MemoryNeed> needs_;
   std::vector<int32_t> group_of_;
   std::vector<Group> groups_;
-  kernels::FloatType type_ = kernels::FloatType::kF16;
+  Result<void> choose_codes();
+
+  std::vector<kernels::CodedPages> codes_;  // By layer.
+  Format format_;
   int32_t tape_tokens_ = 0;
 };
 
@@ -95,7 +115,7 @@ constexpr int64_t window_pages_held(int32_t window, const MemoryLoad& load) {
 // The pages of each group, where the spine has `blocks`: for a window what running sequences hold,
 // and what the prefix cache may keep beside that; never more than the spine has, because a sequence
 // holds at most one page of a window for each page of the spine (SequenceMemory, invariant 4). So
-// no sequence ever waits for a page of a window.
+// no sequence ever waits for a page of a window. Hot pages: what running sequences hold.
 std::vector<int32_t> page_counts(std::span<const MemoryLayout::Group> groups, int32_t blocks,
                                  const MemoryLoad& load);
 

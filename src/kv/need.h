@@ -24,6 +24,8 @@ struct PagedNeed {
   // tokens, and lies in the page of the last of them: token
   // t's in slot t % kPageTokens / tokens_per_key. Above 1: no window.
   int32_t tokens_per_key = 1;
+  // Its reader takes codes as well (kv/format.h).
+  bool takes_codes = false;
 
   // How many keys a page has room for.
   int32_t page_keys() const { return (kPageTokens + tokens_per_key - 1) / tokens_per_key; }

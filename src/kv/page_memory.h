@@ -16,6 +16,7 @@ namespace weir::kv {
 struct PageGroup {
   int32_t window = 0;  // 0: the spine.
   int32_t pages = 0;
+  bool hot = false;  // Numbers of blocks that are no codes (kv/layout.h).
 };
 
 class PageMemory {
@@ -25,9 +26,9 @@ class PageMemory {
   virtual std::span<const PageGroup> groups() const = 0;
   // None: no layer has a state.
   virtual const StateSlots& state_slots() const = 0;
-  // How many tokens that may be wrong a state goes back behind (StateNeed).
+  // For how many tokens that may be wrong states have a tape (StateNeed).
   virtual int32_t tape_tokens() const = 0;
-  virtual kernels::FloatType type() const = 0;
+  virtual Format format() const = 0;
   virtual int64_t bytes() const = 0;
 
   // What follows takes this number for a group as well: its pages are the slots of checkpoints.

@@ -15,7 +15,7 @@ struct PrefixIdentity {
   uint64_t media = 0;         // What is seen or heard beside the tokens; 0: nothing.
   uint64_t length_class = 0;  // Where rope depends on the length (sched/length_class.h).
   uint64_t cache_salt = 0;    // The request's wish not to share with others.
-  uint32_t format = 0;        // How numbers are stored: a kernels::FloatType.
+  uint32_t format = 0;        // How numbers are stored: a kv::Format::Kind.
   uint32_t arithmetic = 0;    // How they are computed: a model::Compute.
 };
 // It is hashed as bytes.

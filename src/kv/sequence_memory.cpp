@@ -15,7 +15,8 @@ SequenceMemory::SequenceMemory(std::span<const PageGroup> groups, bool prefix_ca
   CHECK(!groups.empty() && std::ssize(groups) <= kGroupsMax && groups.front().window == 0);
   pools_.reserve(groups.size() + 1);  // The cache refers to them.
   for (const PageGroup& group : groups) {
-    CHECK(group.pages <= groups.front().pages);
+    CHECK((group.hot || group.pages <= groups.front().pages) && hot_ == 0);
+    if (group.hot) hot_ = static_cast<int32_t>(windows_.size());
     windows_.push_back(group.window);
     pools_.emplace_back(group.pages);
   }
@@ -49,11 +50,17 @@ int32_t SequenceMemory::match(Holding& holding, const TokenKeys& keys, int32_t c
       computed > holding.shared_ * kPageTokens)
     return computed;
   const Chain chain = follow(holding, keys, computed, tokens_max / kPageTokens);
-  // Computed once more: the last window before the place where the texts part.
+  if (hot_ > 0 && chain.usable > 0) {
+    if (holding.hot_end_ == 0) lend_first(holding);
+    leave_hot(holding, chain.usable_computed / kPageTokens);
+  }
+  const bool lacks_first = chain.blocks > 0 && !first_is_there(holding);
+  // Computed once more: the last window before the place where the texts part, or all.
   holding.lacking_from_ = holding.lacking_until_ = 0;
   if (chain.blocks > chain.usable) {
     holding.lacking_until_ = chain.blocks;
-    holding.lacking_from_ = first_block_seen(chain.blocks * kPageTokens, windows_[1]);
+    holding.lacking_from_ =
+        lacks_first ? 0 : first_block_seen(chain.blocks * kPageTokens, windows_[1]);
   }
   if (chain.usable > holding.blocks_) take(holding, chain);
   if (checkpoints_ && chain.usable_computed > computed) {
@@ -90,8 +97,8 @@ SequenceMemory::Chain SequenceMemory::follow(const Holding& holding, const Token
     chain.key = next.key;
     const int32_t end = chain.blocks + 1;
     if (!has_states() || checkpoints_->has(next.page)) chain.computed = end * kPageTokens;
-    bool usable = true;
-    for (int32_t g = 1; g < group_count(); ++g) {
+    bool usable = first_is_there(holding);
+    for (int32_t g = 1; g < shared_groups(); ++g) {
       int32_t& from = there_from[static_cast<size_t>(g)];
       if (cache_->side(g).page_of(next.page) < 0) from = end;
       usable = usable && from <= first_block_seen(chain.computed, window(g));
@@ -141,7 +148,7 @@ bool SequenceMemory::leaves_for(const Holding& planned, int32_t begin, int32_t e
 void SequenceMemory::take(Holding& holding, const Chain& chain) {
   const int32_t before = holding.blocks_;
   const PageId* const spine_table = holding.table(0);
-  for (int32_t g = 1; g < group_count(); ++g) {
+  for (int32_t g = 1; g < shared_groups(); ++g) {
     const int32_t first = first_block_seen(chain.usable_computed, window(g));
     drop_pages(holding, g, std::min(first, before), SideCache::Way::kLeft);
     holding.first_[static_cast<size_t>(g)] = first;
@@ -157,16 +164,50 @@ void SequenceMemory::take(Holding& holding, const Chain& chain) {
 // Counted from the begin of the block, so that a match may end there.
 void SequenceMemory::leave(Holding& holding, int32_t next) {
   const int32_t begin = next / kPageTokens * kPageTokens;
-  for (int32_t g = 1; g < group_count(); ++g)
+  for (int32_t g = 1; g < shared_groups(); ++g)
     drop_pages(holding, g, std::min(first_block_seen(begin, window(g)), holding.blocks_),
                SideCache::Way::kLeft);
+  if (hot_ > 0) leave_hot(holding, begin / kPageTokens);
+}
+
+// The holding has the first block's hot page, or the entry that its table begins with does.
+bool SequenceMemory::first_is_there(const Holding& holding) const {
+  return hot_ == 0 || holding.hot_end_ > 0 || cache_->side(hot_).page_of(holding.table(0)[0]) >= 0;
+}
+
+void SequenceMemory::lend_first(Holding& holding) {
+  holding.table(hot_)[0] = cache_->side(hot_).lend(holding.table(0)[0]);
+  holding.first_[static_cast<size_t>(hot_)] = holding.hot_end_ = 1;
+}
+
+// Of hot pages there are none before this block, but the first one.
+void SequenceMemory::leave_hot(Holding& holding, int32_t block) {
+  if (holding.hot_end_ == 0) return;
+  int32_t& first = holding.first_[static_cast<size_t>(hot_)];
+  drop_pages(holding, hot_, std::min(block, holding.hot_end_), SideCache::Way::kLeft);
+  first = std::max(first, block);
+  holding.hot_end_ = std::max(holding.hot_end_, first);
+}
+
+void SequenceMemory::grow_hot(Holding& holding, int32_t blocks) {
+  const int32_t missing = blocks - holding.hot_end_;
+  if (missing <= 0) return;
+  CHECK(blocks <= holding.blocks_max_);
+  const std::span added(holding.table(hot_) + holding.hot_end_, static_cast<size_t>(missing));
+  if (const int32_t lack = missing - pool(hot_).free_count(); lack > 0 && cache_)
+    cache_->side(hot_).evict(lack);
+  CHECK(pool(hot_).allocate(added));
+  holding.hot_end_ = blocks;
+  int32_t& first = holding.first_[static_cast<size_t>(hot_)];
+  first = std::max(first, 1);
 }
 
 void SequenceMemory::grow(Holding& holding, int32_t tokens) {
+  if (hot_ > 0) grow_hot(holding, blocks_for(tokens));
   const int32_t missing = blocks_for(tokens) - holding.blocks_;
   if (missing <= 0) return;
   CHECK(missing <= holding.blocks_max_ - holding.blocks_);
-  for (int32_t g = 0; g < group_count(); ++g) {
+  for (int32_t g = 0; g < shared_groups(); ++g) {
     if (const int32_t lack = missing - pool(g).free_count(); lack > 0 && cache_)
       g == 0 ? cache_->evict(lack) : cache_->side(g).evict(lack);
     const std::span<const PageId> held = holding.pages(g);
@@ -203,11 +244,15 @@ void SequenceMemory::share(Holding& holding, const TokenKeys& keys, int32_t toke
 // The pages that the holding has of this block, unless the entry has its own.
 void SequenceMemory::share_windows(const Holding& holding, int32_t block, PageId entry,
                                    bool wanted) {
-  for (int32_t g = 1; g < group_count(); ++g) {
+  for (int32_t g = 1; g < shared_groups(); ++g) {
     if (block < holding.first_block(g)) continue;
-    const PageId page = holding.table(g)[block];
-    if (!cache_->side(g).contains(page)) cache_->side(g).put(entry, page, wanted);
+    put_aside(g, entry, holding.table(g)[block], wanted);
   }
+  if (hot_ > 0 && block == 0) put_aside(hot_, entry, holding.table(hot_)[0], wanted);
+}
+
+void SequenceMemory::put_aside(int32_t group, PageId entry, PageId page, bool wanted) {
+  if (!cache_->side(group).contains(page)) cache_->side(group).put(entry, page, wanted);
 }
 
 // The next block is another's in the cache; pages of windows that it lacks are given to it.
@@ -229,10 +274,16 @@ void SequenceMemory::share_lacking(Holding& holding, const BlockTokens& tokens) 
 
 void SequenceMemory::release(Holding& holding) {
   if (holding.shared_ > 0) cache_->touch(holding.key_);
-  for (int32_t g = 0; g < group_count(); ++g) {
+  if (holding.hot_end_ > 0) {
+    leave_hot(holding, holding.hot_end_);
+    release_page(hot_, holding.table(hot_)[0], SideCache::Way::kEnded);
+    holding.first_[static_cast<size_t>(hot_)] = 0;
+  }
+  for (int32_t g = 0; g < shared_groups(); ++g) {
     drop_pages(holding, g, holding.blocks_, SideCache::Way::kEnded);
     holding.first_[static_cast<size_t>(g)] = 0;
   }
+  holding.hot_end_ = 0;
   holding.blocks_ = holding.shared_ = holding.kept_ = 0;
   if (checkpoints_) checkpoints_->release(holding.checkpoints_);
   if (holding.state_ >= 0) states_.give_back(std::exchange(holding.state_, -1));
@@ -293,8 +344,26 @@ void SequenceMemory::check(std::span<const Holding* const> holdings) const {
   }
   CHECK(cached == (cache_ ? cache_->page_count() : 0));
   CHECK(available() == spine().free_count() + (cache_ ? cache_->evictable_count() : 0));
-  for (int32_t g = 1; g < group_count(); ++g) check_window(g, holdings);
+  for (int32_t g = 1; g < shared_groups(); ++g) check_window(g, holdings);
+  if (hot_ > 0) check_hot(holdings);
   check_states(holdings);
+}
+
+void SequenceMemory::check_hot(std::span<const Holding* const> holdings) const {
+  const PagePool& pages = pool(hot_);
+  std::vector<int32_t> firsts(static_cast<size_t>(pages.page_count()), 0), others = firsts;
+  for (const Holding* holding : holdings) {
+    if (holding->hot_end_ == 0) continue;
+    CHECK(holding->first_block(hot_) >= 1 && holding->first_block(hot_) <= holding->hot_end_);
+    ++firsts[static_cast<size_t>(holding->table(hot_)[0])];
+    for (const PageId page : holding->hot_pages(hot_)) ++others[static_cast<size_t>(page)];
+  }
+  for (PageId page = 0; page < pages.page_count(); ++page) {
+    const bool cached = cache_ && cache_->side(hot_).contains(page);
+    const int32_t first = firsts[static_cast<size_t>(page)] + (cached ? 1 : 0);
+    const int32_t other = others[static_cast<size_t>(page)];
+    CHECK(pages.refs(page) == first + other && (other == 0 || (other == 1 && first == 0)));
+  }
 }
 
 void SequenceMemory::check_states(std::span<const Holding* const> holdings) const {

@@ -19,6 +19,13 @@
 // it. Where more of the chain is known than that, the sequence computes the rest once more and
 // gives the cache the pages of its last window, for the next one.
 //
+// Hot pages. Where keys and values become codes (kv/layout.h), a sequence holds hot pages for the
+// blocks from its next token's on, as far as tokens are planned. They are never shared: a block
+// that others have computed, but which this sequence computes again, has a hot page as well. A
+// block that drafts fill keeps its hot page until its last token is known to be right, because
+// leave() is told of certain positions only. The first block's stays, and is shared as a window's
+// is that every token sees: a match needs it.
+//
 // States. Where layers have states (StateNeed), a sequence holds one slot from begin() to
 // release(), and there are as many slots as sequences run at once, so that begin() never lacks one.
 // A state cannot go back to an earlier token. So such sequences go on from the last checkpoint
@@ -144,6 +151,8 @@ class SequenceMemory {
   PagePool& spine() { return pools_.front(); }
   const PagePool& spine() const { return pools_.front(); }
   int32_t group_count() const { return static_cast<int32_t>(windows_.size()); }
+  // The spine, and windows.
+  int32_t shared_groups() const { return hot_ > 0 ? hot_ : group_count(); }
   int32_t window(int32_t group) const { return windows_[static_cast<size_t>(group)]; }
   PagePool& pool(int32_t group) { return pools_[static_cast<size_t>(group)]; }
   const PagePool& pool(int32_t group) const { return pools_[static_cast<size_t>(group)]; }
@@ -153,14 +162,20 @@ class SequenceMemory {
   int32_t last_checkpoint(const Holding& holding, int32_t computed) const;
   void plan_checkpoints(Holding& holding, const TokenKeys& keys, int32_t begin, int32_t end);
   void take(Holding& holding, const Chain& chain);
+  bool first_is_there(const Holding& holding) const;
+  void lend_first(Holding& holding);
+  void leave_hot(Holding& holding, int32_t block);
+  void grow_hot(Holding& holding, int32_t blocks);
   void share_windows(const Holding& holding, int32_t block, PageId entry, bool wanted);
   void share_lacking(Holding& holding, const BlockTokens& tokens);
+  void put_aside(int32_t group, PageId entry, PageId page, bool wanted);
   int32_t holders(PageId page) const;
   void hold(PageId page);
   void drop(PageId page);
   void drop_pages(Holding& holding, int32_t group, int32_t until, SideCache::Way way);
   void release_page(int32_t group, PageId page, SideCache::Way way);
   void check_window(int32_t group, std::span<const Holding* const> holdings) const;
+  void check_hot(std::span<const Holding* const> holdings) const;
   void check_states(std::span<const Holding* const> holdings) const;
 
   std::vector<int32_t> windows_;  // By group; the spine's is 0.
@@ -168,6 +183,7 @@ class SequenceMemory {
   std::optional<PrefixCache> cache_;
   StatePool states_;
   std::optional<Checkpoints> checkpoints_;
+  int32_t hot_ = 0;  // The group of hot pages; 0: there is none.
   int32_t held_ = 0;
 };
 

@@ -103,6 +103,7 @@ void Tally::add(const Outcome& o, bool is_good, bool stream) {
   if (is_good) ++good;
   if (!o.has_usage) ++without_usage;
   prompt_tokens += o.prompt_tokens;
+  cached_tokens += o.cached_tokens;
   output_tokens += o.output_tokens;
   ttft.push_back(ttft_ms(o));
   e2e.push_back(ms(o.due_ns, o.end_ns));
@@ -135,7 +136,8 @@ void Figures::log_outcome(const Outcome& o, bool good) {
   json.field("kind", kKinds[static_cast<size_t>(o.kind)]).field("status", o.status);
   json.field("due_s", s(o.due_ns)).field("end_s", s(o.end_ns)).field("ttft_ms", ttft_ms(o));
   json.field("gap_max_ms", ms(0, o.gap_max_ns)).field("good", good);
-  json.field("prompt_tokens", o.prompt_tokens).field("output_tokens", o.output_tokens);
+  json.field("prompt_tokens", o.prompt_tokens).field("cached_tokens", o.cached_tokens);
+  json.field("output_tokens", o.output_tokens);
   json.end_object();
   log_ += '\n';
 }
@@ -194,7 +196,8 @@ std::string Figures::table() const {
 void Figures::write_tally(JsonWriter& json, const Tally& tally, const GapHistogram& gaps) const {
   json.field("ok", tally.ok).field("failed", tally.failed).field("refused", tally.refused);
   json.field("aborted", tally.aborted).field("without_usage", tally.without_usage);
-  json.field("prompt_tokens", tally.prompt_tokens).field("output_tokens", tally.output_tokens);
+  json.field("prompt_tokens", tally.prompt_tokens).field("cached_tokens", tally.cached_tokens);
+  json.field("output_tokens", tally.output_tokens);
   const auto rate = [this](int64_t n) { return per_second(static_cast<double>(n), wall_s); };
   json.field("requests_per_s", rate(tally.ok));
   json.field("output_tokens_per_s", rate(tally.output_tokens));

@@ -27,7 +27,7 @@ struct Tally {
 
   int64_t ok = 0, refused = 0, failed = 0, aborted = 0, good = 0;
   int64_t without_usage = 0;
-  int64_t prompt_tokens = 0, output_tokens = 0;
+  int64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
   Samples ttft, tpot, e2e, refusal;
 };
 

@@ -47,7 +47,7 @@ struct Reply {
   bool has_text = false;
   bool has_finish = false;
   bool has_usage = false;
-  int64_t prompt_tokens = 0, output_tokens = 0;
+  int64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
   std::string error;
 };
 
@@ -94,6 +94,8 @@ Reply read_reply(std::string_view text) {
   if (const std::optional<JsonObject> usage = object_member(root, "usage")) {
     reply.has_usage = true;
     reply.prompt_tokens = integer_or_zero(*usage, "prompt_tokens");
+    if (const auto details = object_member(*usage, "prompt_tokens_details"))
+      reply.cached_tokens = integer_or_zero(*details, "cached_tokens");
     reply.output_tokens = integer_or_zero(*usage, "completion_tokens");
   }
   return reply;
@@ -126,8 +128,9 @@ void LoadClient::start(Job job, int64_t due_ns, bool measured) {
   sse_.reset();
   body_.clear();
   is_stream_ = saw_finish_ = saw_done_ = false;
-  http_.request(head_ + "Content-Length: " + std::to_string(job_.body.size()) + "\r\n\r\n" +
-                job_.body);
+  const std::string session = job_.session.empty() ? "" : "x-session-id: " + job_.session + "\r\n";
+  http_.request(head_ + session + "Content-Length: " + std::to_string(job_.body.size()) +
+                "\r\n\r\n" + job_.body);
 }
 
 void LoadClient::open_idle() { http_.connect(); }
@@ -177,6 +180,7 @@ void LoadClient::on_event(std::string_view data) {
     if (!reply.has_usage) return;
     outcome_.has_usage = true;
     outcome_.prompt_tokens = reply.prompt_tokens;
+    outcome_.cached_tokens = reply.cached_tokens;
     outcome_.output_tokens = reply.output_tokens;
   }
 }
@@ -216,6 +220,7 @@ void LoadClient::read_whole() {
   outcome_.error = std::move(reply.error);
   outcome_.has_usage = reply.has_usage;
   outcome_.prompt_tokens = reply.prompt_tokens;
+  outcome_.cached_tokens = reply.cached_tokens;
   outcome_.output_tokens = reply.output_tokens;
   outcome_.pieces = 1;
   outcome_.first_ns = outcome_.last_ns = now_ns();

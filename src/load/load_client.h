@@ -33,7 +33,7 @@ struct Outcome {
   int64_t first_ns = 0, last_ns = 0, end_ns = 0;  // First and last text, end of the answer.
   int64_t gap_max_ns = 0;
   int64_t pieces = 0;  // Events with text.
-  int64_t prompt_tokens = 0, output_tokens = 0;
+  int64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
   bool has_usage = false;
 };
 

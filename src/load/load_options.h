@@ -52,6 +52,9 @@ struct LoadOptions {
   Range output_tokens{32, 64};
   std::vector<MixClass> mix;  // What is left of the shares is the class kRestName.
   int32_t prefix_words = 0;   // Of them all the same.
+  // Conversations that go on at once, each request with all that came before; 0: each stands alone.
+  int32_t sessions = 0;
+  int32_t turns = 6;  // Of a conversation, after which another begins.
   double temperature = 0;
   uint64_t seed = 1;
   double abort_share = 0;  // Of the streams, broken off by the client on the way.

@@ -39,10 +39,27 @@ double unit(uint64_t& state) { return static_cast<double>(next(state) >> 11) * 0
 // Streams of the generator for things that are not requests.
 constexpr uint64_t kPrefixStream = ~uint64_t{0};
 constexpr uint64_t kClassStream = uint64_t{1} << 63;  // Of request k: this and k.
+constexpr uint64_t kTurnStream = uint64_t{1} << 62;   // Of turn k of all conversations together.
 
 uint64_t stream_state(uint64_t seed, uint64_t stream) {
   uint64_t state = seed;
   return next(state) ^ (stream * 0xd1342543de82ef95);
+}
+
+void write_prompt(JsonWriter& json, bool chat, const std::vector<std::string>& texts) {
+  if (!chat) {
+    std::string prompt;
+    for (const std::string& text : texts) prompt.append(prompt.empty() ? "" : "\n").append(text);
+    json.field("prompt", prompt);
+    return;
+  }
+  json.key("messages").begin_array();
+  for (size_t i = 0; i < texts.size(); ++i)
+    json.begin_object()
+        .field("role", i % 2 == 0 ? "user" : "assistant")
+        .field("content", texts[i])
+        .end_object();
+  json.end_array();
 }
 
 }  // namespace
@@ -75,6 +92,23 @@ int32_t Work::class_of(uint64_t index) const {
   return 0;
 }
 
+// What a conversation has said up to a turn: the user and the assistant by turns, the user last.
+// What the server answered does not matter, for the same seed is to make the same work.
+std::vector<std::string> Work::conversation(uint64_t session, uint64_t turn) const {
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i <= turn; ++i) {
+    const uint64_t stream = session * static_cast<uint64_t>(options_.turns) + i;
+    uint64_t state = stream_state(options_.seed, kTurnStream | stream);
+    const auto text = [&](const Range& range) {
+      const int32_t count = pick(state, range.low, range.high);
+      return words(state, count);
+    };
+    texts.push_back(text(options_.prompt_words));
+    if (i < turn) texts.push_back(text(options_.output_tokens));
+  }
+  return texts;
+}
+
 Job Work::job(uint64_t index) const {
   uint64_t state = stream_state(options_.seed, index + 1);
   Job job;
@@ -88,18 +122,20 @@ Job Work::job(uint64_t index) const {
   if (unit(state) < options_.abort_share)
     job.abort_after = pick(state, 1, job.output_tokens > 1 ? job.output_tokens / 2 : 1);
   const uint64_t sampling_seed = next(state) >> 33;
-  std::string prompt = prefix_;
-  if (!prompt.empty()) prompt += ' ';
-  prompt += words(state, word_count);
+  std::vector<std::string> texts = {words(state, word_count)};
+  if (options_.sessions > 0) {
+    // Each conversation's next turn comes when all others had one.
+    const auto sessions = static_cast<uint64_t>(options_.sessions);
+    const auto turns = static_cast<uint64_t>(options_.turns);
+    const uint64_t session = index / sessions / turns * sessions + index % sessions;
+    texts = conversation(session, index / sessions % turns);
+    job.session = "session-" + std::to_string(session);
+  }
+  if (!prefix_.empty()) texts.front().insert(0, prefix_ + " ");
 
   JsonWriter json(job.body);
   json.begin_object().field("model", model_);
-  if (options_.chat) {
-    json.key("messages").begin_array().begin_object();
-    json.field("role", "user").field("content", prompt).end_object().end_array();
-  } else {
-    json.field("prompt", prompt);
-  }
+  write_prompt(json, options_.chat, texts);
   json.field("max_tokens", job.output_tokens).field("temperature", options_.temperature);
   json.field("seed", sampling_seed).field("stream", options_.stream);
   if (options_.ignore_eos) json.field("ignore_eos", true);

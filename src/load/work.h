@@ -7,13 +7,15 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "load/load_options.h"
 
 namespace weir::load {
 
 struct Job {
-  std::string body;  // JSON.
+  std::string body;     // JSON.
+  std::string session;  // Of --sessions: its name; else empty.
   int32_t output_tokens = 0;
   int32_t class_index = 0;  // 0: the rest, 1: the first of --mix.
   int32_t abort_after = 0;  // Pieces of text after which the client leaves; 0: it stays.
@@ -30,6 +32,7 @@ class Work {
  private:
   std::string words(uint64_t& state, int32_t count) const;
   int32_t class_of(uint64_t index) const;
+  std::vector<std::string> conversation(uint64_t session, uint64_t turn) const;
 
   const LoadOptions& options_;
   const std::string model_;

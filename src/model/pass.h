@@ -65,6 +65,10 @@ struct Pass {
   int32_t page_of(int32_t memory, int32_t row) const {
     return pages_of(memory, row)[ws.position[row] / kernels::kPageTokens];
   }
+  // The sequence's hot pages, by block (kv/layout.h).
+  const int32_t* hot_pages_of(const BatchSlice& slice) const {
+    return slice.memory.pages(kv.hot_group());
+  }
   // The page has it already, and others read it: the row is computed for a state's sake.
   bool kept(int32_t row) const {
     const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];

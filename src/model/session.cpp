@@ -30,8 +30,8 @@ Result<Session> Session::create(Model& model, ThreadTeam& team, const Options& o
   const int32_t tokens = options.tokens_max > 0 ? options.tokens_max : model.context_max();
   const int32_t pages = (tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
   WEIR_ASSIGN(kv::KvCache cache,
-              kv::KvCache::create(model.memory_needs(), options.kv_type, pages * options.sequences,
-                                  {.running = options.sequences}));
+              kv::KvCache::create(model.memory_needs(), options.kv_format,
+                                  pages * options.sequences, {.running = options.sequences}));
   Session session(model, team, std::move(cache));
   int32_t page = 0;
   for (int32_t s = 0; s < options.sequences; ++s) {

@@ -26,7 +26,7 @@ class Session {
   struct Options {
     int32_t sequences = 1;
     int32_t tokens_max = 0;  // Of one sequence; 0: the model's context.
-    kernels::FloatType kv_type = kernels::FloatType::kF16;
+    kv::Format kv_format;
   };
   // Consecutive tokens of one sequence.
   struct Slice {

@@ -156,7 +156,13 @@ class HttpServer {
   // names the address and the likely remedy.
   Result<void> listen_tcp(const std::string& host, uint16_t port);
   Result<void> listen_unix(const std::string& path);
-  uint16_t port() const;  // Of the first TCP listener.
+  // Takes a stream socket that listens already, of TCP or of Unix, and closes it with the others.
+  // Connections wait in it until accept_passed().
+  Result<void> listen_passed(int fd);
+  void accept_passed();
+  // Of the first TCP listener; without one 0, and empty.
+  uint16_t port() const;
+  const std::string& address() const;
   // A TCP listener can be reached from other machines: its address is no loopback address.
   bool is_public() const;
 

@@ -223,8 +223,11 @@ struct HttpServer::Impl : ServerState {
     return *listener;
   }
 
+  uint16_t note_address(Listener& listener);
+
   void close_listener(Listener* listener) {
     std::erase(listeners, listener);
+    std::erase(passed, listener);
     uv_close(&listener->handle.base, [](uv_handle_t* handle) {
       auto* closed = static_cast<Listener*>(handle->data);
       closed->server->handle_closed();
@@ -274,7 +277,9 @@ struct HttpServer::Impl : ServerState {
   uint64_t closer = 0;
   uint64_t clock_watch = 0;
   std::vector<Listener*> listeners;
-  uint16_t tcp_port = 0;
+  std::vector<Listener*> passed;  // Of them, those that do not accept yet.
+  uint16_t tcp_port = 0;          // Of the first TCP listener,
+  std::string tcp_address;
   bool is_public = false;
   uint64_t accept_warning_due_ms = 0;
   int32_t accepts_left = ReadTurns::kAccepts;  // Of the loop's turn.
@@ -317,6 +322,16 @@ bool is_loopback(const sockaddr_storage& address) {
   return IN6_IS_ADDR_LOOPBACK(&ip) || (IN6_IS_ADDR_V4MAPPED(&ip) && ip.s6_addr[12] == 127);
 }
 
+std::string address_text(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* bytes =
+      address.ss_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr)
+          : &reinterpret_cast<const sockaddr_in*>(&address)->sin_addr;
+  (void)uv_inet_ntop(address.ss_family, bytes, text, sizeof text);
+  return text;
+}
+
 uint16_t get_port(const sockaddr_storage& address) {
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
@@ -324,6 +339,20 @@ uint16_t get_port(const sockaddr_storage& address) {
 }
 
 }  // namespace
+
+// Of a TCP listener that is bound; returns its port.
+uint16_t HttpServer::Impl::note_address(Listener& listener) {
+  sockaddr_storage bound{};
+  int length = sizeof bound;
+  uv_tcp_getsockname(&listener.handle.tcp, reinterpret_cast<sockaddr*>(&bound), &length);
+  const uint16_t port = get_port(bound);
+  is_public |= !is_loopback(bound);
+  if (tcp_port == 0) {
+    tcp_port = port;
+    tcp_address = address_text(bound);
+  }
+  return port;
+}
 
 Result<void> HttpServer::listen_tcp(const std::string& host, uint16_t port) {
   std::string name = host;
@@ -358,12 +387,7 @@ Result<void> HttpServer::listen_tcp(const std::string& host, uint16_t port) {
       continue;
     }
     ++listening;
-    sockaddr_storage bound{};
-    int length = sizeof bound;
-    uv_tcp_getsockname(&listener.handle.tcp, reinterpret_cast<sockaddr*>(&bound), &length);
-    port = get_port(bound);
-    impl_->is_public |= !is_loopback(bound);
-    if (impl_->tcp_port == 0) impl_->tcp_port = port;
+    port = impl_->note_address(listener);
   }
   uv_freeaddrinfo(lookup.addrinfo);
   if (listening == 0 || first_error == UV_EADDRINUSE)
@@ -402,9 +426,38 @@ Result<void> HttpServer::listen_unix(const std::string& path) {
                                   : ""));
 }
 
+Result<void> HttpServer::listen_passed(int fd) {
+  sockaddr_storage bound{};
+  socklen_t length = sizeof bound;
+  const bool known = ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) == 0;
+  const bool is_unix = known && bound.ss_family == AF_UNIX;
+  if (!is_unix && (!known || (bound.ss_family != AF_INET && bound.ss_family != AF_INET6)))
+    return fail(ErrorCode::kConfig, "a passed socket: expected one of TCP or Unix; found " +
+                                        std::string(known ? "another kind" : std::strerror(errno)));
+  Impl::Listener& listener = impl_->add_listener(is_unix ? HttpConnection::Transport::kUnix
+                                                         : HttpConnection::Transport::kTcp);
+  int error =
+      is_unix ? uv_pipe_open(&listener.handle.pipe, fd) : uv_tcp_open(&listener.handle.tcp, fd);
+  if (error != 0) {
+    impl_->close_listener(&listener);
+    return tl::unexpected<Error>(listen_error("a passed socket", error));
+  }
+  if (!is_unix) impl_->note_address(listener);
+  impl_->passed.push_back(&listener);
+  return {};
+}
+
+void HttpServer::accept_passed() {
+  for (Impl::Listener* listener : std::exchange(impl_->passed, {}))
+    if (const int error = impl_->listen(*listener); error != 0)
+      log::error(std::string("net cannot accept from a passed socket: ") + uv_strerror(error));
+}
+
 void HttpServer::use_tls(std::shared_ptr<TlsContext> context) { impl_->tls = std::move(context); }
 
 uint16_t HttpServer::port() const { return impl_->tcp_port; }
+
+const std::string& HttpServer::address() const { return impl_->tcp_address; }
 
 bool HttpServer::is_public() const { return impl_->is_public; }
 

@@ -38,16 +38,17 @@ kv::PageKeeper::Times keep_times(const Options& options) {
 
 }  // namespace
 
-Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type) {
+Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format) {
   const model::ModelMemory memory = model.memory();
   const ssd::ExpertCatalogue* experts = model.expert_catalogue();
-  WEIR_ASSIGN(const kv::MemoryLayout layout, kv::MemoryLayout::make(model.memory_needs(), kv_type,
-                                                                  model.options().tape_tokens));
+  WEIR_ASSIGN(const kv::MemoryLayout layout,
+              kv::MemoryLayout::make(model.memory_needs(), kv_format, model.options().tape_tokens));
   return ModelFootprint{
       .packed_weights = memory.packed_weights,
       .mapped_weights = memory.mapped_weights,
       .scratch = memory.scratch,
       .adapter = model.adapter_bytes(),
+      .kv_format = kv_format,
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
       .state_bytes = layout.state_bytes(),
       .slab_rows = model.slab_rows(),
@@ -66,14 +67,14 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
   LoadedModel loaded;
   WEIR_ASSIGN(loaded.model, bind_model(choice.model_card, model_options(options, choice), limit,
                                        ops, team.members()));
-  WEIR_ASSIGN(const ModelFootprint needed, footprint(*loaded.model, choice.kv_type));
+  WEIR_ASSIGN(const ModelFootprint needed, footprint(*loaded.model, choice.kv_format));
   WEIR_ASSIGN(loaded.plan, plan_memory(options, limit, needed));
   loaded.executor = std::make_unique<exec::CpuExecutor>(*loaded.model, ops, team);
   WEIR_TRY(place_weights(*loaded.executor));
   WEIR_TRY(open_experts(*loaded.model, options, loaded.plan.expert_bytes,
                         sched::sequences_max(options.queue, loaded.plan.parallel)));
   WEIR_ASSIGN(kv::MemoryLayout layout,
-              kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_type,
+              kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_format,
                                      loaded.model->options().tape_tokens));
   WEIR_TRY(take_kv(*loaded.executor, std::move(layout), loaded.plan));
   loaded.drafts = make_draft_sources(options, *loaded.executor, loaded.plan.parallel);

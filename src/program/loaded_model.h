@@ -25,7 +25,7 @@ struct LoadedModel {
 
 // What a model takes, part by part: with all that load_model() makes of it. It is bound; its
 // weights need not be packed yet.
-Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type);
+Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format);
 
 // For serving. Logs how far it is, once a second.
 Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,

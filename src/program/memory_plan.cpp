@@ -341,11 +341,18 @@ void Planner::add_kv(MemoryPlan& plan) const {
   choose_pages(plan, bytes);
   for (size_t g = 0; g < plan.kv_page_counts.size(); ++g) {
     const int32_t pages = plan.kv_page_counts[g];
+    const kv::MemoryLayout::Group& group = model_.kv_groups[g];
+    const std::string coded =
+        model_.kv_format.coded() ? std::string(" in ") + model_.kv_format.name() : "";
     const std::string of =
-        g == 0 ? " pages of 32 tokens, as they are used"
-               : " pages for windows of " + std::to_string(model_.kv_groups[g].window) + " tokens";
-    add(plan, g == 0 ? "KV cache" : "KV windows", 0, kv_cost_.bytes_of(g, pages),
-        std::to_string(pages) + of);
+        g == 0      ? " pages of 32 tokens" + coded + ", as they are used"
+        : group.hot ? " pages in f16, until 32 tokens are complete"
+                    : " pages for windows of " + std::to_string(group.window) + " tokens";
+    add(plan,
+        g == 0      ? "KV cache"
+        : group.hot ? "KV in the making"
+                    : "KV windows",
+        0, kv_cost_.bytes_of(g, pages), std::to_string(pages) + of);
   }
   plan.state_bytes = model_.state_bytes;
   const bool lacks_checkpoints = options_.prefix_cache && plan.checkpoints == 0;

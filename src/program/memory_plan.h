@@ -29,6 +29,7 @@ struct ModelFootprint {
   int64_t mapped_weights = 0;  // Read in place from the file.
   int64_t scratch = 0;         // Activations and logits of one step.
   int64_t adapter = 0;         // An adapter of every layer, of the largest rank.
+  kv::Format kv_format;
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.

@@ -20,9 +20,9 @@ Result<ModelChoice> choose_model(const Options& options, card::ModelCard model_c
   choice.model_card = std::move(model_card);
   WEIR_ASSIGN(choice.isa, kernels::choose_isa(options.isa));
   choice.compute = options.compute;
-  choice.kv_type = options.kv_cache.value_or(choice.compute == model::Compute::kExact
-                                                 ? kernels::FloatType::kF32
-                                                 : kernels::FloatType::kF16);
+  const kv::Format plain =
+      choice.compute == model::Compute::kExact ? kv::Format::kF32 : kv::Format::kF16;
+  choice.kv_format = options.kv_cache.value_or(options.turbo_kv ? kv::Format::kTq4 : plain);
   choice.threads = options.threads > 0 ? options.threads : ThreadTeam::usable_cores();
   WEIR_ASSIGN(choice.draft, choose_drafter(options, choice.model_card));
   return choice;

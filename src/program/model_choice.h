@@ -15,7 +15,7 @@ struct ModelChoice {
   card::ModelCard model_card;
   kernels::Isa isa = kernels::Isa::kScalar;
   model::Compute compute = model::Compute::kFast;
-  kernels::FloatType kv_type = kernels::FloatType::kF16;
+  kv::Format kv_format;
   int threads = 1;
   DraftChoice draft;
 };

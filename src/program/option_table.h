@@ -30,11 +30,14 @@ enum : uint16_t {
   kRmOnly = 512,
   kVerifyOnly = 1024,
   kSearchOnly = 2048,
-  kSuiteOnly = 4096
+  kSuiteOnly = 4096,
+  kHealthOnly = 8192
 };
 // The commands that run a model, and those that plan it.
 inline constexpr uint16_t kEvery =
     kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly | kSuiteOnly;
+// Those that know where the server listens.
+inline constexpr uint16_t kAddress = kServeOnly | kHealthOnly;
 inline constexpr uint16_t kPlanning = kServeOnly | kInfoToo | kSuiteOnly;
 // Those that open a model, and pull one of the hub that is not here.
 inline constexpr uint16_t kOpening = kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly;

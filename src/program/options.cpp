@@ -19,9 +19,10 @@ struct Word {
 };
 constexpr std::array kComputeWords = {Word<model::Compute>{"fast", model::Compute::kFast},
                                       Word<model::Compute>{"exact", model::Compute::kExact}};
-using FloatWord = Word<kernels::FloatType>;
-constexpr std::array kFloatWords = {FloatWord{"f16", kernels::FloatType::kF16},
-                                    FloatWord{"f32", kernels::FloatType::kF32}};
+using KvWord = Word<kv::Format>;
+constexpr std::array kKvWords = {KvWord{"f16", kv::Format::kF16}, KvWord{"f32", kv::Format::kF32},
+                                 KvWord{"int8", kv::Format::kInt8}, KvWord{"tq4", kv::Format::kTq4},
+                                 KvWord{"tq3", kv::Format::kTq3}};
 using ThinkingWord = Word<std::optional<bool>>;
 constexpr std::array kThinkingWords = {ThinkingWord{"on", true}, ThinkingWord{"off", false},
                                        ThinkingWord{"auto", std::nullopt}};
@@ -109,8 +110,13 @@ const std::array kRows = {
         "the model's own, or the longest that fits"},
     Row{"compute", "fast|exact", Choice{choose<&Options::compute, kComputeWords>}, kEvery, "Model",
         "fast: int8 activations, bf16 for prompts on AMX; exact: float32 throughout", "fast"},
-    Row{"kv-cache", "f16|f32", Choice{choose<&Options::kv_cache, kFloatWords>}, kEvery, "Model",
-        "How keys and values are stored", "f16, with --compute exact f32"},
+    Row{"kv-cache", "f16|f32|int8|tq4|tq3", Choice{choose<&Options::kv_cache, kKvWords>}, kEvery,
+        "Model",
+        "How keys and values are stored; int8, tq4 and tq3: compressed, once 32 tokens are "
+        "complete, to about a half, 3/10 and 1/4 of f16",
+        "f16, with --compute exact f32"},
+    Row{"turbo-kv", "", Switch{&Options::turbo_kv}, kEvery, "Model", "The same as --kv-cache tq4",
+        "off"},
     Row{"config-override", "KEY=VALUE", &Options::config_override, kOpening | kPullOnly, "Model",
         "Replace a key of config.json where the file is wrong: VALUE is JSON (null says that there "
         "is no such thing), dots lead into objects (rope_scaling.factor=8). May be repeated; in "
@@ -335,9 +341,9 @@ const std::array kRows = {
     Row{"dry-penalty-last-n", "N", &Options::dry_penalty_last_n, kServeOnly, "Answers",
         "Default of how many of the last tokens DRY searches; -1: prompt and answer", "64"},
 
-    Row{"host", "ADDRESS", &Options::host, kServeOnly, "Network", "Address to listen on",
+    Row{"host", "ADDRESS", &Options::host, kAddress, "Network", "Address to listen on",
         "127.0.0.1"},
-    Row{"port", "PORT", &Options::port, kServeOnly, "Network",
+    Row{"port", "PORT", &Options::port, kAddress, "Network",
         "Port to listen on; 0 takes a free one", "5413"},
     Row{"unix-socket", "PATH", &Options::unix_socket, kServeOnly, "Network",
         "Listen on this Unix socket too", "none"},
@@ -347,9 +353,9 @@ const std::array kRows = {
         "Keys with limits, one a line: KEY name=NAME scope=SCOPE[,SCOPE] concurrency=N "
         "requests-per-minute=N tokens-per-minute=N priority=N; SIGHUP reads it anew",
         "none"},
-    Row{"tls-cert", "FILE", &Options::tls_cert, kServeOnly, "Network",
+    Row{"tls-cert", "FILE", &Options::tls_cert, kAddress, "Network",
         "Speak HTTPS with this certificate chain (PEM); SIGHUP reads it anew", "none"},
-    Row{"tls-key", "FILE", &Options::tls_key, kServeOnly, "Network",
+    Row{"tls-key", "FILE", &Options::tls_key, kAddress, "Network",
         "The certificate's private key (PEM, without a passphrase)", "none"},
     Row{"cors", "ORIGIN[,ORIGIN]", Names{&Options::cors}, kServeOnly, "Network",
         "Let pages of these origins (https://chat.example) call the server; '*' for all; may be "
@@ -400,6 +406,11 @@ const std::array kRows = {
         "Window: the text is cut into pieces of this many tokens", "512"},
     Row{"tokens", "TOKENS", Tokens{&Options::tokens}, kPerplexityOnly, "Perplexity",
         "Measure no more than this many tokens, from the text's beginning", "all"},
+    Row{"against-kv", "f16|f32|int8|tq4|tq3", Choice{choose<&Options::against_kv, kKvWords>},
+        kPerplexityOnly, "Perplexity",
+        "Compare with the same model whose keys and values are in this format, as --against does "
+        "with another model",
+        "none"},
     Row{"against", "MODEL", &Options::against, kPerplexityOnly, "Perplexity",
         "Run this model on the same windows, and print the mean KL divergence of the measured "
         "model from it, in nats a token, and how often both find the same token the most likely. "
@@ -456,7 +467,8 @@ const std::array kRows = {
         kInfoToo | kBenchOnly | kPullOnly | kListOnly | kVerifyOnly | kSearchOnly, "General",
         "Print JSON instead of text; pull: an object a line, as it goes on", "off"},
     Row{"config", "FILE", &Options::config,
-        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly | kSearchOnly, "General",
+        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly | kSearchOnly | kHealthOnly,
+        "General",
         "Read options from this file: lines of name=value, names as here without the dashes, '#' "
         "begins a comment. Options of other commands may stand there",
         "none"},
@@ -489,6 +501,8 @@ constexpr std::array kCommands = {
                "ORG/NAME[@REVISION]"},
     CommandRow{"search", Command::kSearch, kSearchOnly,
                "Search the Hugging Face hub, or the built-in catalogue", "[WORDS]"},
+    CommandRow{"health", Command::kHealth, kHealthOnly,
+               "Ask the server that runs here whether it is well; the exit status says it"},
 };
 
 std::string column(std::string text, size_t width) {
@@ -576,7 +590,8 @@ std::string options_page() {
       "vLLM's "
       "options that Weir does not have are answered with\na sentence that says what there is "
       "instead.\n";
-  for (const std::string_view group : groups_of(kOpening)) {
+  constexpr uint16_t kAll = 0xffff;
+  for (const std::string_view group : groups_of(kAll)) {
     out += "\n## " + std::string(group) +
            "\n\n| option | environment | default | meaning | commands |\n"
            "| --- | --- | --- | --- | --- |\n";

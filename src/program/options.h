@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "card/embedding_settings.h"
-#include "kernels/ops.h"
+#include "kv/format.h"
 #include "model/model.h"
 #include "ssd/prefetcher.h"
 
@@ -36,7 +36,8 @@ enum class Command : uint8_t {
   kRm,
   kVerify,
   kSearch,
-  kSuite
+  kSuite,
+  kHealth
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -132,7 +133,7 @@ struct SearchOptions {
 };
 
 struct AdapterOptions {
-  bool enable_lora = false;  // Also without: where lora_modules or lora_dir are said.
+  bool enable_lora = false;               // Also without: where lora_modules or lora_dir are said.
   std::vector<std::string> lora_modules;  // NAME=PATH, or {"name", "path"}.
   std::string lora_dir;                   // What requests may load; empty: nothing.
   int32_t max_loras = 8;
@@ -148,7 +149,7 @@ struct AdapterOptions {
 
 // Which drafts steps have.
 enum class Speculative : uint8_t {
-  kAuto,   // What there is.
+  kAuto,  // What there is.
   kOff,
   kNgram,  // Copies of texts alone.
   kDraft,  // A drafter of one kind alone.
@@ -198,10 +199,11 @@ struct Options : ExpertOptions,
   std::string alias;     // Names, separated by commas; "*": any. Empty: the folder's name.
   int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own, or what fits.
   model::Compute compute = model::Compute::kFast;
-  std::optional<kernels::FloatType> kv_cache;  // Absent: f16 with --compute fast, f32 with exact.
-  std::vector<std::string> config_override;    // KEY=VALUE each.
-  std::string chat_template;                   // File that replaces the model's template.
-  bool trust_request_template = false;         // Requests may bring a chat template.
+  std::optional<kv::Format> kv_cache;        // Absent: f16 with --compute fast, f32 with exact.
+  bool turbo_kv = false;                     // tq4, in fewer letters.
+  std::vector<std::string> config_override;  // KEY=VALUE each.
+  std::string chat_template;                 // File that replaces the model's template.
+  bool trust_request_template = false;       // Requests may bring a chat template.
   std::string tool_parser = "auto";
   std::optional<bool> thinking;   // Absent: as the chat template has it.
   int32_t reasoning_budget = -1;  // Tokens; -1: any number.
@@ -244,6 +246,8 @@ struct Options : ExpertOptions,
   int32_t ctx = 0;
   int32_t tokens = 0;   // Of the text; 0: all.
   std::string against;  // A model to compare with; empty: none.
+  // The same model with keys and values in this format, to compare with.
+  std::optional<kv::Format> against_kv;
 
   // `weir pack`.
   std::string output;  // Empty: the model's folder, or the cache.

@@ -241,6 +241,14 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(check_model_set(o));
+  if (o.turbo_kv && o.kv_cache && *o.kv_cache != kv::Format::kTq4)
+    return fail(ErrorCode::kConfig,
+                std::string("--turbo-kv means --kv-cache tq4; expected no other "
+                            "beside it, found --kv-cache ") +
+                    o.kv_cache->name());
+  if (o.against_kv && !o.against.empty())
+    return fail(ErrorCode::kConfig,
+                "--against-kv: expected no --against beside it; found '" + o.against + "'");
   WEIR_TRY(check_suite(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));

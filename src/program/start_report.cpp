@@ -9,6 +9,7 @@
 #include "program/allocator.h"
 #include "program/draft_sources.h"
 #include "program/expert_streaming.h"
+#include "program/kv_formats.h"
 #include "ssd/expert_store.h"
 
 namespace weir {
@@ -25,10 +26,10 @@ void log_model(const Options& options, const ModelChoice& choice, const model::M
             (text.chat_template ? "" : " (no chat template: only /v1/completions)"));
   for (const std::string& change : options.config_override)
     log::warn("model config.json is overridden: " + change);
-  log::info("kernels isa=" + std::string(kernels::isa_name(choice.isa)) + " threads=" +
-            std::to_string(choice.threads) + " compute=" + std::string(word_of(choice.compute)) +
-            " kv=" + (choice.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") + " processor='" +
-            kernels::processor_name() + "' malloc='" + allocator_name() + "'");
+  log::info("kernels isa=" + std::string(kernels::isa_name(choice.isa)) +
+            " threads=" + std::to_string(choice.threads) +
+            " compute=" + std::string(word_of(choice.compute)) + " kv=" + choice.kv_format.name() +
+            " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
   log::info("sampling " + api::describe(text.defaults));
   std::string ends;
   for (const int32_t id : text.defaults.eos_ids) ends.append(" ").append(text.tokenizer->piece(id));
@@ -100,18 +101,19 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
   log_experts(model);
   log_memory(plan);
   log_limits(options, plan);
+  if (const std::string note = format_note(model, choice.kv_format); !note.empty()) log::info(note);
   log::info("speculation " + describe_drafts(options, model));
 }
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
               bool chats, bool with_key) {
-  const std::string base = base_url(options, port);
+  const std::string base = port == 0 ? "Unix sockets" : base_url(options, port);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(startup).count());
   log::info("server ready in " + std::string(seconds) + " s at " + base +
             (options.unix_socket.empty() ? "" : " and unix:" + options.unix_socket));
   log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
-  print_greeting(base, with_key, chats);
+  if (port != 0) print_greeting(base, with_key, chats);
 }
 
 }  // namespace weir

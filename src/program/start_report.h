@@ -16,7 +16,7 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
                const MemoryPlan& plan, const TextParts& text);
 
 // The server answers: the log has its address, standard output how to ask it, in chats where that
-// is to be expected.
+// is to be expected. `port`: 0 where it listens on Unix sockets alone.
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
               bool chats, bool with_key);
 

@@ -104,7 +104,8 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
   stats.pages.set(state.memory.blocks());
   stats.page_tokens.set(kernels::kPageTokens);
   int64_t window_pages = 0;
-  for (const kv::PageGroup& group : pages.groups().subspan(1)) window_pages += group.pages;
+  for (const kv::PageGroup& group : pages.groups().subspan(1))
+    window_pages += group.hot ? 0 : group.pages;
   stats.window_pages.set(static_cast<double>(window_pages));
   stats.kv_bytes.set(static_cast<double>(pages.bytes()));
   stats.checkpoint_slots.set(pages.state_slots().checkpoints);
@@ -241,6 +242,7 @@ void Engine::Impl::update_gauges() {
   stats.pages_cached.set(memory.cached());
   int64_t window_held = 0, window_cached = 0;
   for (int32_t g = 1; g < std::ssize(state.pages.groups()); ++g) {
+    if (state.pages.groups()[static_cast<size_t>(g)].hot) continue;
     window_held += memory.held_pages(g);
     window_cached += memory.cached_pages(g);
   }

@@ -56,7 +56,7 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
   // page, so of a window it holds no page more than window_pages_held() counts.
   static_assert(DraftSource::kDraftsMax + 1 + DraftSource::kDraftsMax <= kv::kPageTokens);
   for (const kv::PageGroup& group : pages.groups())  // No sequence ever waits for a window's page.
-    CHECK(group.pages >= memory.blocks() ||
+    CHECK((!group.hot && group.pages >= memory.blocks()) ||
           group.pages >= kv::window_pages_held(group.window, load_of(limits)));
 }
 

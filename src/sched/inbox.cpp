@@ -26,7 +26,7 @@ void Inbox::submit(Request* request) {
   seq->params = request->sampling;
   kv::PrefixIdentity identity = request->shared_by();
   identity.length_class = length_class_.of(seq->prompt_length);
-  identity.format = static_cast<uint32_t>(state_.pages.type());
+  identity.format = static_cast<uint32_t>(state_.pages.format().kind());
   identity.arithmetic = static_cast<uint32_t>(state_.facts.compute);
   seq->salt = kv::PrefixCache::salt(identity);
   state_.scheduler.submit(seq);

@@ -260,7 +260,9 @@ void Speculation::follow(StepBuffer& ran, const StepBuffer& before, double secon
     controller_.note_taken(choices_[i], taken);
     if (choices_[i].kept == 0) continue;
     drafted = true;
-    count(choices_[i], taken, ran.step.slices[candidates_[i].slice].seq->request);
+    // Null: it has ended in the step before, and what this one has of it is dropped.
+    if (Request* request = ran.step.slices[candidates_[i].slice].seq->request)
+      count(choices_[i], taken, request->draft_counts);
   }
   if (drafted) state_.stats.draft_steps.add();
   candidates_.clear();
@@ -276,8 +278,7 @@ void Speculation::follow(StepBuffer& ran, const StepBuffer& before, double secon
   state_.stats.draft_loss.set(controller_.loss_seconds());
 }
 
-// `request`: null if it has ended.
-void Speculation::count(const DraftChoice& choice, int32_t taken, Request* request) {
+void Speculation::count(const DraftChoice& choice, int32_t taken, DraftCounts& counts) {
   EngineStats& stats = state_.stats;
   const DraftKind kind = sources_[static_cast<size_t>(choice.source)]->kind();
   const int32_t drafts = std::max(choice.kept - choice.forced, 0);
@@ -286,11 +287,9 @@ void Speculation::count(const DraftChoice& choice, int32_t taken, Request* reque
   stats.drafted[kind].add(static_cast<uint64_t>(drafts));
   stats.drafted_right[kind].add(static_cast<uint64_t>(right));
   for (int32_t i = 0; i < taken; ++i) stats.draft_places[static_cast<size_t>(i)].add();
-  if (request == nullptr) return;
   const auto add = [](std::atomic<int32_t>& count, int32_t more) {
     count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   };
-  DraftCounts& counts = request->draft_counts;
   add(counts.verified, drafts);
   add(counts.right, right);
   if (kind != DraftKind::kPrediction) return;

@@ -60,7 +60,7 @@ class Speculation {
   void add_order(StepBuffer& next, StepBuffer& before, size_t index);
   void write(StepBuffer& next);
   double follow_all(const exec::StepWork& work);
-  void count(const DraftChoice& choice, int32_t taken, Request* request);
+  void count(const DraftChoice& choice, int32_t taken, DraftCounts& counts);
 
   EngineState& state_;
   const int32_t drafts_max_;

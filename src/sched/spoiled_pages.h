@@ -23,6 +23,7 @@ class SpoiledPages {
     const int32_t first = slice.first_position / kv::kPageTokens;
     const int32_t end = kv::blocks_for(slice.first_position + late + slice.rows);
     for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].hot) continue;  // No other sequence's.
       const int32_t* table = slice.memory.pages(static_cast<int32_t>(g));
       pages_[g].insert(pages_[g].end(), table + first, table + end);
     }
@@ -32,6 +33,7 @@ class SpoiledPages {
   // taken a checkpoint of a failed slice holds the page of the block before it as well.
   bool seen_from(const kv::MemoryView& memory, int32_t next) const {
     for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].hot) continue;
       const int32_t window = groups_[g].window;
       const int32_t* table = memory.pages(static_cast<int32_t>(g));
       const std::span seen(table + (window == 0 ? 0 : kv::first_block_seen(next, window)),

@@ -32,10 +32,12 @@ void Stage::stop() {
 }
 
 void Stage::run() {
+  const Progress::Scope progress(progress_);
   now_ = clock_();
   while (true) {
     // Before we look at anything: whatever happens after our look changes the bell.
     const uint32_t bell = bell_.count();
+    progress_.move_on();
     if (stopping_.load(std::memory_order_acquire)) break;
     if (changes_.load(std::memory_order_acquire)) change_seats();
     if (Seat* next = choose(bell, now_)) {

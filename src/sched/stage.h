@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/bell.h"
+#include "base/progress.h"
 #include "sched/actor.h"
 
 namespace weir::sched {
@@ -39,6 +40,10 @@ class Stage {
   void run();
   void stop();
 
+  // Moves on while run() does: with each turn, within a step, and when the bell has rung. Any
+  // thread may look.
+  const Progress& progress() const { return progress_; }
+
  private:
   struct Seat {
     Actor* actor = nullptr;
@@ -55,6 +60,7 @@ class Stage {
   Clock::time_point (*const clock_)();
   Bell bell_;
   std::atomic<bool> stopping_{false};
+  Progress progress_;
   std::vector<Seat> seats_;   // The stage's thread's.
   Clock::duration used_{};    // Of the actor that had the latest turn, when that began.
   Clock::time_point now_{};   // When the latest turn ended.

@@ -27,11 +27,11 @@ constexpr int32_t kWindow = 512;
 struct Side {
   std::unique_ptr<model::Model> model;
   std::optional<model::Session> session;
-  double loss = 0;  // Nats, of all predicted tokens.
+  std::vector<float> losses;  // Nats, of each predicted token.
 };
 
 Result<Side> load_side(const Options& options, const ModelChoice& choice, model::Compute compute,
-                       kernels::FloatType kv_type, const kernels::Ops& ops, ThreadTeam& team) {
+                       kv::Format kv_format, const kernels::Ops& ops, ThreadTeam& team) {
   Side side;
   model::ModelOptions model_options;
   model_options.compute = compute;
@@ -45,8 +45,22 @@ Result<Side> load_side(const Options& options, const ModelChoice& choice, model:
   WEIR_ASSIGN(side.session,
               model::Session::create(*side.model, team,
                                      {.tokens_max = std::min(kWindow, side.model->context_max()),
-                                      .kv_type = kv_type}));
+                                      .kv_format = kv_format}));
   return side;
+}
+
+double mean_of(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Standard error of the mean, taking tokens as independent.
+double error_of(std::span<const float> values, double mean) {
+  double squares = 0;
+  for (const float value : values) squares += (value - mean) * (value - mean);
+  const auto count = static_cast<double>(values.size());
+  return std::sqrt(squares / std::max(count - 1, 1.0) / count);
 }
 
 using OnRow = std::function<void(size_t token, std::span<const float> logits)>;
@@ -54,15 +68,16 @@ using OnRow = std::function<void(size_t token, std::span<const float> logits)>;
 // The logits after each token of a window but the last; adds what they lose.
 void run_window(Side& side, std::span<const int32_t> ids, const kernels::Ops& ops,
                 const OnRow& on_row) {
-  std::vector<float> losses(ids.size() - 1);
+  const size_t before = side.losses.size();
+  side.losses.resize(before + ids.size() - 1);
   const model::Session::Slice slice = {.tokens = ids.first(ids.size() - 1), .all_logits = true};
   side.session->begin(0, static_cast<int32_t>(ids.size()));
   side.session->forward({&slice, 1}, [&](size_t, size_t token, std::span<float> logits) {
-    losses[token] = ops.log_sum_exp(logits.data(), static_cast<int32_t>(logits.size())) -
-                    logits[static_cast<size_t>(ids[token + 1])];
+    side.losses[before + token] =
+        ops.log_sum_exp(logits.data(), static_cast<int32_t>(logits.size())) -
+        logits[static_cast<size_t>(ids[token + 1])];
     on_row(token, logits);
   });
-  for (const float loss : losses) side.loss += loss;
 }
 
 Result<void> compare_window(Side& exact, Side& served, std::span<const int32_t> ids,
@@ -99,7 +114,7 @@ Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string
   ThreadTeam team(choice.threads);
   WEIR_ASSIGN(Side exact, load_side(options, choice, model::Compute::kExact,
                                     kernels::FloatType::kF32, ops, team));
-  WEIR_ASSIGN(Side served, load_side(options, choice, choice.compute, choice.kv_type, ops, team));
+  WEIR_ASSIGN(Side served, load_side(options, choice, choice.compute, choice.kv_format, ops, team));
   const auto window = static_cast<size_t>(std::min(kWindow, exact.model->context_max()));
   ArithmeticFigures figures;
   measure::DivergenceTally tally;
@@ -110,9 +125,12 @@ Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string
     figures.tokens += static_cast<int64_t>(count) - 1;
   }
   if (figures.tokens == 0) return fail(ErrorCode::kConfig, "the tokenizer makes no tokens of it");
-  const auto predicted = static_cast<double>(figures.tokens);
-  figures.perplexity = std::exp(served.loss / predicted);
-  figures.exact_perplexity = std::exp(exact.loss / predicted);
+  figures.perplexity = std::exp(mean_of(served.losses));
+  figures.exact_perplexity = std::exp(mean_of(exact.losses));
+  std::vector<float> more(served.losses.size());
+  std::ranges::transform(served.losses, exact.losses, more.begin(), std::minus<>());
+  figures.loss_more = mean_of(more);
+  figures.loss_more_error = error_of(more, figures.loss_more);
   figures.divergence = tally.mean();
   figures.same_top_share = tally.same_top_share();
   return figures;

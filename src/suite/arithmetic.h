@@ -14,6 +14,8 @@ namespace weir::suite {
 struct ArithmeticFigures {
   int64_t tokens = 0;  // Predicted.
   double perplexity = 0, exact_perplexity = 0;
+  // By how many nats a token is predicted worse than exactly, and the standard error of that mean.
+  double loss_more = 0, loss_more_error = 0;
   double divergence = 0;      // Mean KL(exact || served), nats a token.
   double same_top_share = 0;  // 0 to 1: both find the same token the most likely.
 };

@@ -17,7 +17,7 @@ namespace weir::suite {
 
 class Child {
  public:
-  // `weir` with these words behind it. Variables WEIR_... are not handed on: the words say all.
+  // `weir` with these words after it. Variables WEIR_... are not handed on: the words say all.
   static Result<Child> start(const std::vector<std::string>& words);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;

@@ -34,13 +34,21 @@ double worse_by(const Figure& now, const Figure& old) {
   return now.better == Better::kMore ? -change : change;
 }
 
-std::string describe(const Figure& now, const Figure& old) {
+// Beside a time or a speed that others may have spoilt.
+std::string others_text(const PartRun& part) {
+  constexpr double kWorthSaying = 0.1;
+  return part.others < kWorthSaying
+             ? ""
+             : " (other programs took " + percent(part.others) + " of the cores meanwhile)";
+}
+
+std::string describe(const Figure& now, const Figure& old, const PartRun& part) {
   if (now.better == Better::kSame)
     return value_text(now) + ", was " + value_text(old) + ": they should be equal";
   const double worse = worse_by(now, old);
   return value_text(now) + ", was " + number_text(old.value) +
          (std::isfinite(worse) ? ": " + percent(worse) + " worse, " : ": ") +
-         percent(now.tolerance) + " is allowed";
+         percent(now.tolerance) + " is allowed" + others_text(part);
 }
 
 bool is_worse(const Figure& now, const Figure& old) {
@@ -67,7 +75,8 @@ std::vector<Regression> find_regressions(const Report& now, const Report& old) {
   std::vector<Regression> found;
   for (const Figure& before : old.figures) {
     if (!was_measured(before) || before.better == Better::kNeither) continue;
-    if (std::ranges::find(now.parts, before.part, &PartRun::name) == now.parts.end()) continue;
+    const auto part = std::ranges::find(now.parts, before.part, &PartRun::name);
+    if (part == now.parts.end()) continue;
     const auto same = std::ranges::find_if(now.figures, [&](const Figure& figure) {
       return figure.part == before.part && figure.name == before.name;
     });
@@ -77,7 +86,7 @@ std::vector<Regression> find_regressions(const Report& now, const Report& old) {
       found.push_back(
           {before.part, before.name, verdict_text(*same) + "; was " + value_text(before)});
     } else if (is_worse(*same, before)) {
-      found.push_back({before.part, before.name, describe(*same, before)});
+      found.push_back({before.part, before.name, describe(*same, before, *part)});
     }
   }
   return found;

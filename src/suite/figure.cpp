@@ -47,6 +47,7 @@ std::string verdict_text(const Figure& figure) {
   std::string text(word_of(figure.verdict()));
   if (!figure.skipped.empty()) text += ": " + figure.skipped;
   if (!figure.failure.empty()) text += ": " + figure.failure;
+  if (figure.verdict() == Verdict::kFail && !figure.note.empty()) text += ": " + figure.note;
   return text;
 }
 

@@ -47,6 +47,7 @@ struct Figure {
   Better better = Better::kNeither;
   double tolerance = 0;      // The share by which it may be worse than an older report's.
   std::string skipped = {};  // Why it was not measured; empty: it was.
+  std::string note = {};     // Where it fails: what the first fault was.
   std::string failure = {};  // Why it could not be measured; empty: it could.
 
   Verdict verdict() const;

@@ -10,7 +10,7 @@ namespace weir::suite {
 namespace {
 
 // Widths of the columns of text. Names and values are plain ASCII, by which they line up.
-constexpr size_t kPartWidth = 9, kNameWidth = 44, kValueWidth = 20, kLimitWidth = 16;
+constexpr size_t kPartWidth = 9, kNameWidth = 52, kValueWidth = 20, kLimitWidth = 16;
 
 // At least `width` wide, and one space from what follows.
 std::string column(std::string text, size_t width) {

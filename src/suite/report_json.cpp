@@ -39,6 +39,7 @@ void write_figure(JsonWriter& w, const Figure& f) {
   } else {
     w.field("value", f.value);
   }
+  if (!f.note.empty()) w.field("note", f.note);
   if (!f.unit.empty()) w.field("unit", f.unit);
   if (f.limit)
     w.field(f.limit->kind == Limit::Kind::kAtMost ? "at_most" : "at_least", f.limit->value);
@@ -86,7 +87,8 @@ std::optional<Figure> read_figure(JsonValue value) {
   const bool all = read(object, "part", f.part) && read(object, "name", f.name) &&
                    read(object, "skipped", f.skipped) && read(object, "failure", f.failure) &&
                    read(object, "text", f.text) && read(object, "value", f.value) &&
-                   read(object, "unit", f.unit) && read_comparison(object, f);
+                   read(object, "unit", f.unit) && read(object, "note", f.note) &&
+                   read_comparison(object, f);
   if (!all || f.part.empty() || f.name.empty()) return std::nullopt;
   double bound = 0;
   if (!read(object, "at_most", bound)) return std::nullopt;

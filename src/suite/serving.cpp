@@ -27,6 +27,8 @@ constexpr double kGoodputKept = 90;
 // Refusals cost nothing: they are there at once. After a burst it is soon as before, which is
 // within so many times the slow first tokens of half the capacity.
 constexpr double kRefusalMsMax = 50, kRecoverySecondsMax = 2, kUsual = 1.5;
+// A closed loop lasts for so many answers of a client: the first is not counted.
+constexpr double kAnswersLong = 3;
 // As many as the server lets pile up, and more than it admits.
 constexpr int32_t kConnectionsMax = 4000;
 // Rates of a server under load are less steady than those of `weir bench`.
@@ -241,8 +243,13 @@ Result<void> measure_open_loops(Run& run, const Endpoint& at, const Level& capac
 
 Result<void> measure(Run& run, const Endpoint& at) {
   Level capacity;
+  int32_t before = 0;
   for (const int32_t clients : {1, 8, kClientsMax}) {
-    WEIR_ASSIGN(capacity, closed_loop(run, at, clients, seconds_of(run)));
+    // At the worst answers take as many times longer as there are more clients.
+    const double whole_s = before == 0 ? 0 : capacity.whole_ms / 1000 * clients / before;
+    WEIR_ASSIGN(capacity,
+                closed_loop(run, at, clients, std::max(seconds_of(run), kAnswersLong * whole_s)));
+    before = clients;
   }
   return measure_open_loops(run, at, capacity);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "suite/chat.h"
+#include "suite/json_value.h"
 #include "suite/parts.h"
 #include "suite/repetition.h"
 
@@ -71,8 +72,11 @@ constexpr std::array kAskings = {
              json.begin_object().field("name", kTools[0].name).end_object().end_object();
            },
            true, true, 13},
-    Asking{"required", [](JsonWriter& json) { json.field("tool_choice", "required"); }, true, false,
-           13},
+    Asking{"required",
+           [](JsonWriter& json) {
+             json.field("tool_choice", "required").field("parallel_tool_calls", false);
+           },
+           true, false, 13},
     Asking{"parallel",
            [](JsonWriter& json) {
              json.field("tool_choice", "required").field("parallel_tool_calls", true);
@@ -124,11 +128,16 @@ Judged judge(const Answer& answer, const Asking& asking) {
     return {.fault = "no message in " + answer.body.substr(0, 100)};
   std::string_view text;
   if (message["content"].get(text) == simdjson::SUCCESS) out.text = text;
+  const auto finish = doc->root()["choices"].at(0)["finish_reason"];
+  const bool cut = value_or(finish, std::string_view()) == "length";
   JsonArray calls;
   if (message["tool_calls"].get(calls) == simdjson::SUCCESS)
     for (const JsonValue call : calls) {
+      const std::string fault = fault_of(call, asking.named);
+      // An answer may have any number of calls: the last one may be cut where that is too many.
+      if (!fault.empty() && cut && out.calls > 0) break;
       ++out.calls;
-      if (out.fault.empty()) out.fault = fault_of(call, asking.named);
+      if (out.fault.empty()) out.fault = fault;
     }
   if (asking.must_call && out.calls == 0) out.fault = "no call: " + json_excerpt(message);
   return out;
@@ -154,17 +163,19 @@ Result<void> measure_asking(Run& run, const Endpoint& at, const Asking& asking) 
   for (int32_t i = 0; i < count; ++i) requests.push_back(request(run, asking, i));
   int32_t invalid = 0;
   int64_t calls = 0;
+  std::string first;  // What is wrong with the first that is.
   FrequentWord worst;
   for (const Answer& answer : at.ask(requests, kAtOnce)) {
     const Judged judged = judge(answer, asking);
     calls += judged.calls;
-    if (!judged.fault.empty() && invalid++ == 0) run.say("invalid: " + judged.fault);
+    if (!judged.fault.empty() && invalid++ == 0) first = judged.fault;
     const FrequentWord word = most_frequent_word(judged.text, kWordsMin);
     if (word.share > worst.share) worst = word;
   }
   run.add({.name = std::to_string(count) + " requests, " + asking.name + ": invalid",
            .value = static_cast<double>(invalid),
-           .limit = at_most(0)});
+           .limit = at_most(0),
+           .note = first});
   if (asking.must_call) return {};
   run.add({.name = std::string(asking.name) + ": calls", .value = static_cast<double>(calls)});
   run.add({.name = std::string(asking.name) + ": most frequent word of an answer",

@@ -32,7 +32,7 @@ class Browser:
         self.out, self.into = os.fdopen(to_write, "wb", 0), os.fdopen(from_read, "rb")
         self.number, self.buffer, self.session = 0, b"", None
         self.reports, self.requests = [], []
-        self.trace, self.traced = [], False
+        self.trace, self.traced, self.loads = [], False, 0
         target = next(each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page")
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Accessibility", "Audits"):
@@ -75,6 +75,8 @@ class Browser:
             self.reports.append(json.dumps(params["issue"]["details"]))
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
+        elif method == "Page.loadEventFired":
+            self.loads += 1
         elif method == "Tracing.dataCollected":
             self.trace += params["value"]
         elif method == "Tracing.tracingComplete":
@@ -117,6 +119,13 @@ class Browser:
 
     def open(self, url):
         self.call("Page.navigate", url=url)
+
+    def reload(self):
+        """What is asked of the page from then on is asked of the new one."""
+        before = self.loads
+        self.call("Page.reload")
+        while self.loads == before:
+            self.take(self.receive())
 
     def run(self, script):
         """The value of an expression, or of a promise of it. The page's own functions are no globals."""

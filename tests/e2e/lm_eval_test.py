@@ -1,7 +1,7 @@
 """What lm-evaluation-harness sends with `--model local-completions` and `tokenizer_backend=remote`, and what it reads of
 the answers. The exchange is written out by hand after its source (0.4.9: lm_eval/models/api_models.py,
 openai_completions.py, lm_eval/utils.py); it was not recorded from a run of it."""
-import math, unittest
+import json, math, unittest
 
 from weir_server import Server
 
@@ -21,7 +21,6 @@ class LmEval(unittest.TestCase):
         cls.server.__exit__(None, None, None)
 
     def exchange(self, method, path, body=None):
-        import json
         status, _, data = self.server.request(method, path, body, HEADERS)
         self.assertEqual(status, 200, data)
         return json.loads(data)

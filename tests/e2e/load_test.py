@@ -1,5 +1,5 @@
 """weir-load and the scripts of bench/, on the embedded model: their figures add up, and their tables judge as they say."""
-import json, os, shutil, stat, subprocess, sys, tempfile, unittest
+import http.server, json, os, shutil, stat, subprocess, sys, tempfile, threading, unittest
 
 from tls_test import make_certificate
 from weir_server import SOURCE, WEIR, Server, knows_localhost
@@ -84,6 +84,55 @@ class Load(unittest.TestCase):
             self.assertGreater(found["ok"], 0)
             self.assertEqual((found["good"], found["failed"]), (0, 0))
             self.assertEqual(sum(line["kind"] == "refused" for line in log), found["refused"])
+
+    def test_conversations_hold_what_came_before_and_name_themselves(self):
+        asked = []
+
+        class Answerer(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                asked.append((self.headers["x-session-id"], body["messages"]))
+                usage = {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 7}}
+                answer = json.dumps({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Answerer)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            done = subprocess.run([LOAD, "--port", str(server.server_port), "--model", "m", "--no-stream", "--requests", "24", "--sessions", "3",
+                                   "--turns", "4", "--prefix-words", "5", "--json", "-"], capture_output=True, text=True, check=True)
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+        found = json.loads(done.stdout)
+        self.assertEqual((found["ok"], found["prompt_tokens"], found["cached_tokens"]), (24, 240, 168))
+        sessions = {}
+        for name, messages in asked:
+            sessions.setdefault(name, []).append(messages)
+        # Six conversations of four turns, three at a time.
+        self.assertEqual({name: len(turns) for name, turns in sessions.items()}, {f"session-{i}": 4 for i in range(6)})
+        self.assertEqual([name for name, _ in asked[:4]], ["session-0", "session-1", "session-2", "session-0"])
+        for turns in sessions.values():
+            for i, messages in enumerate(turns):
+                self.assertEqual([message["role"] for message in messages], (["user", "assistant"] * 4)[:2 * i + 1])
+                if i > 0:
+                    self.assertEqual(messages[:-2], turns[i - 1])
+        self.assertEqual(len({turns[0][0]["content"] for turns in sessions.values()}), 6)
+        self.assertEqual(len({" ".join(turns[0][0]["content"].split()[:5]) for turns in sessions.values()}), 1)
+        wrong = subprocess.run([LOAD, "--sessions", "3", "--mix", "long=0.1:5:5"], capture_output=True, text=True)
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("--sessions: has no classes", wrong.stderr)
 
     def test_wrong_mixes_are_named(self):
         for wrong in ("long", "long=0.5", "long=2:3:3", "rest=0.5:3:3", "=0.1:3:3", "long=0.1:x:3"):

@@ -3,7 +3,7 @@ import os, random, shutil, tempfile, unittest
 
 from mock_hub import Hub
 from page_case import LAST, WRITTEN, PageCase, skip_without_browser as setUpModule
-from several_models import SeveralModels
+from several_models import SeveralModels, ask
 from weir_server import SOURCE, Server, eventually
 
 MODEL = "org/name"
@@ -39,7 +39,7 @@ class SeveralModelsTest(PageCase):
         self.open(self.url)
         b.wait("document.querySelector('.empty')?.innerText.includes('The first message loads it.')")
         self.choose("fast")
-        self.say("Write a word.")
+        self.say("Tell me a story of a cat that goes to the sea.")
         b.wait(WRITTEN, 30)
         first = b.run(LAST)
         self.assertGreater(len(first), 0)
@@ -51,9 +51,23 @@ class SeveralModelsTest(PageCase):
         self.assertEqual(self.weir.loaded(), {"fast", "exact"})
         # Its context is known as soon as it is loaded.
         b.wait("document.querySelector('.context:not([hidden])')?.innerText.includes(' of ')")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelectorAll('.turn.assistant').length === 2")
         self.assertEqual(b.run("document.querySelector('[aria-label=Model]').value"), "exact")
+
+    def test_a_full_context_can_be_made_larger(self):
+        b = self.browser
+        with SeveralModels(own={"fast": (("ctx-size", "256"),)}) as weir:
+            self.own.append(f"http://127.0.0.1:{weir.port}/")
+            self.open(self.own[-1])
+            self.choose("fast")
+            self.say("One word. " * 90)
+            b.wait("document.querySelector('.trouble.bad')?.innerText.includes('256')", 20)
+            self.assertNotIn("oldest", b.run("document.querySelector('.trouble').innerText"))
+            self.click("Load with a context of 512")
+            b.wait("document.querySelector('.branches')?.textContent === '2/2' && " + WRITTEN, 30)
+            self.assertGreater(len(b.run(LAST)), 0)
+            b.wait("document.querySelector('.context').innerText.endsWith('of 512')")
 
     def test_models_are_loaded_pinned_and_unloaded(self):
         b = self.browser
@@ -73,6 +87,48 @@ class SeveralModelsTest(PageCase):
         self.click("Unload wide")
         b.wait(f"{self.card('wide')}.innerText.includes('Not loaded')")
         self.assertEqual(self.weir.loaded(), {"fast"})
+
+
+    def test_the_dashboard_shows_the_model_that_is_chosen(self):
+        b = self.browser
+        self.weir.post("/models/load", {"model": "fast"})
+        self.open(self.url)
+        b.run("location.hash = '#/dashboard'")
+        b.wait("document.querySelector('.limits:not([hidden])')?.innerText.includes('2,048')")
+        choice = "document.querySelector('.screen-head select')"
+        self.assertTrue(b.run(f"{choice}.hidden"))
+        self.weir.post("/models/load", {"model": "exact"})
+        b.wait(f"!{choice}.hidden && {choice}.options.length === 2")
+        b.run(f"{choice}.value = 'exact'; {choice}.dispatchEvent(new Event('change'))")
+        first = "document.querySelector('[aria-label=\"First token\"] .tile-value').innerText"
+        self.assertEqual(b.run(first), "\u2013")
+        ask(self.weir, "exact", "Once upon a time")
+        self.weir.post("/v1/chat/completions", {"model": "exact", "max_tokens": 4,
+                                                "messages": [{"role": "user", "content": "Hello"}]})
+        b.wait(f"/ms|s/.test({first})")
+        rows = b.run("""[...document.querySelectorAll('[aria-label=Models] tbody tr')].map((row) =>
+          row.cells[0].innerText)""")
+        self.assertEqual(rows, ["fast", "exact"])
+        # The other has answered nothing.
+        b.run(f"{choice}.value = 'fast'; {choice}.dispatchEvent(new Event('change'))")
+        self.assertEqual(b.run(first), "\u2013")
+        self.weir.post("/models/unload", {"model": "exact", "force": True})
+        b.wait(f"{choice}.hidden && !document.querySelector('[aria-label=Models] tbody tr')?.checkVisibility()")
+
+
+class ExpertsTest(PageCase):
+    def test_the_dashboard_shows_experts_on_disk(self):
+        b = self.browser
+        options = ("--model", f"{SOURCE}/models/weir-tiny-moe", "--stream-experts", "--expert-memory", "2M")
+        with Server(*options) as weir:
+            self.own.append(f"http://127.0.0.1:{weir.port}/")
+            self.open(self.own[-1])
+            self.say("Write a long story.")
+            b.run("location.hash = '#/dashboard'")
+            found = "document.querySelector('[aria-label=\"Experts found\"] .tile-value')?.innerText"
+            b.wait(f"/^\\d+ %$/.test({found})", 20)
+            self.assertRegex(b.run("document.querySelector('[aria-label=Disk] .tile-value').innerText"), r"^\d+\.\d\d$")
+            b.run("location.hash = '#/chat'")
 
 
 class PullTest(PageCase):
@@ -114,10 +170,10 @@ class PullTest(PageCase):
         b.wait("/[KM]iB\\/s, .* left/.test(document.querySelector('.pull').innerText)")
         self.click(f"Pause the pull of {MODEL}")
         b.wait("document.querySelector('.pull').innerText.includes('Paused')")
-        eventually(lambda: b"pull ends" in self.weir.logged().encode(), what="the server has ended the pull")
+        eventually(lambda: "pull ends" in self.weir.logged(), what="the server has ended the pull")
         self.assertNotIn("it is here", self.weir.logged())
         shown = b.run("document.querySelector('.pull meter').value")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelector('.pull')?.innerText.includes('Paused')")
         self.assertAlmostEqual(b.run("document.querySelector('.pull meter').value"), shown, delta=0.01)
         self.hub.rate = 0
@@ -128,9 +184,27 @@ class PullTest(PageCase):
         self.assertIn("it is here", self.weir.logged())
         after = sum(end - begin for begin, end in self.hub.sent("model.safetensors"))
         self.assertLess(after - before, BYTES, "the pull goes on where it was")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelector('.card.model')")
         self.assertFalse(b.run("document.querySelector('.pull') !== null"))
+
+    def test_a_pull_goes_on_without_the_page(self):
+        b = self.browser
+        self.begin()
+        self.hub.rate = 300_000
+        b.run("location.hash = '#/dashboard'")
+        b.wait("document.querySelector('[aria-label=Pulls] td')?.innerText === 'org/name'")
+        b.run("location.hash = '#/chat'")
+        b.reload()
+        b.wait("document.activeElement?.id === 'message'")
+        b.run("location.hash = '#/models'")
+        b.wait("document.querySelector('.pull meter')?.value > 0.1")
+        self.assertIn("Pause", b.run("document.querySelector('.pull').innerText"))
+        self.assertEqual(b.run("[...document.querySelectorAll('.card.model h3')].filter((each) => "
+                               "each.innerText === 'org/name').length"), 1)
+        self.hub.rate = 0
+        b.wait("!document.querySelector('.pull')", 20)
+        self.assertEqual(self.weir.logged().count("pull begins"), 1)
 
     def test_a_cancelled_pull_leaves_nothing(self):
         b = self.browser
@@ -144,8 +218,9 @@ class PullTest(PageCase):
     def test_what_a_pull_fails_of_is_said_and_it_can_be_tried_again(self):
         b = self.browser
         self.hub.fault("/api/models/org/name", "status", times=99, code=404)
-        self.module("pulls.js", f"it.startPull('{MODEL}');")
         b.run("location.hash = '#/models'")
+        b.wait("document.querySelector('.card.model')")
+        self.module("pulls.js", f"it.startPull('{MODEL}');")
         b.wait("document.querySelector('.pull .bad')?.innerText.includes('org/name')", 20)
         self.hub.forget()
         self.click(f"Resume the pull of {MODEL}")

@@ -140,7 +140,7 @@ class PageTest(PageCase):
         self.click("Delete", "document.querySelector('dialog')")
         b.wait("document.querySelectorAll('.turn').length === 2")
         time.sleep(1)
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelectorAll('.turn').length > 0")
         self.assertEqual(b.run(LAST), "Another.")
 
@@ -164,7 +164,7 @@ class PageTest(PageCase):
         self.script(lambda handler, body: handler.text("Aye."))
         self.module("transfer.js", """await it.addPersona({name: 'Pirate', system: 'Talk like a pirate.',
           greeting: 'Ahoy', params: {temperature: 0.2, top_k: 5}});""")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelector('[aria-label=Persona]:not([hidden])')")
         b.run("""(() => { const persona = document.querySelector('[aria-label=Persona]');
           persona.value = persona.options[1].value; persona.dispatchEvent(new Event('change')); })()""")
@@ -210,7 +210,7 @@ class PageTest(PageCase):
           return [first, second, wrong];""")
         self.assertEqual(counts[:2], [1, 1])
         self.assertIn("weir-chats", counts[2])
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelectorAll('.list-items li').length === 3")
 
     def test_a_reload_in_mid_answer_loses_two_seconds_at_most(self):
@@ -225,7 +225,7 @@ class PageTest(PageCase):
         self.say("Count")
         time.sleep(4.5)
         shown = int(b.run(LAST).split()[-1])
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelector('.trouble')")
         kept = int(b.run(LAST).split()[-1])
         self.assertGreaterEqual(kept, shown - 21)
@@ -307,6 +307,8 @@ class PageTest(PageCase):
             self.scripted.answers[path] = loading
         b.open(self.scripted.url)
         b.wait("document.querySelector('.banner')?.innerText.includes('42 %')")
+        self.assertEqual(b.run("document.querySelector('.banner meter').value"), 0.42)
+        b.wait("/\\d s$/.test(document.querySelector('.banner').innerText)")
         self.say("Hello")
         b.wait("document.querySelector('.trouble')")
         time.sleep(4)  # Longer than a busy server is asked.

@@ -37,13 +37,15 @@ class Unsteady(http.server.BaseHTTPRequestHandler):
 
 
 class Suite(unittest.TestCase):
+    numbers = itertools.count()
+
     @classmethod
     def setUpClass(cls):
         """One run of two parts, which the tests look at."""
         cls.folder = tempfile.TemporaryDirectory(prefix="weir_suite_")
         cls.addClassCleanup(cls.folder.cleanup)
         cls.json, cls.markdown = f"{cls.folder.name}/new.json", f"{cls.folder.name}/new.md"
-        cls.done = suite("--quick", "--only", "bits,cache", "--json", cls.json, "--markdown", cls.markdown)
+        cls.done = suite("--quick", "--only", "bits,matrix", "--json", cls.json, "--markdown", cls.markdown)
         if not os.path.exists(cls.json):
             raise AssertionError(cls.done.stderr)
         with open(cls.json) as file:
@@ -56,7 +58,7 @@ class Suite(unittest.TestCase):
             for name, value in changes.get(figure["name"], {}).items():
                 figure[name] = value
         report.update(changes.get("setting", {}))
-        path = f"{self.folder.name}/old.json"
+        path = f"{self.folder.name}/old{next(self.numbers)}.json"
         with open(path, "w") as file:
             json.dump(report, file)
         return path
@@ -69,15 +71,16 @@ class Suite(unittest.TestCase):
         self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
         self.assertIn("weir-tiny-moe", self.done.stdout.splitlines()[0])
         self.assertIn(" 0 failed", self.done.stdout)
-        self.assertIn("[1/2] cache: ", self.done.stderr)
+        self.assertIn("[1/2] matrix: ", self.done.stderr)
         self.assertIn("[2/2] bits: ", self.done.stderr)
         self.assertTrue(self.report["passed"])
         self.assertEqual(self.report["format"], "weir-suite")
-        self.assertEqual({f["part"] for f in self.report["figures"]}, {"cache", "bits"})
+        self.assertEqual({f["part"] for f in self.report["figures"]}, {"matrix", "bits"})
         differ = self.figure("bits", "64 requests alone and together: differ")
         self.assertEqual((differ["value"], differ["at_most"], differ["verdict"]), (0, 0, "pass"))
         self.assertRegex(self.figure("bits", "hash of answers and log-probabilities")["text"], "^[0-9a-f]{16}$")
-        self.assertEqual(self.figure("cache", "restart")["verdict"], "skipped")
+        self.assertEqual(self.figure("matrix", "resident, compressed")["verdict"], "skipped")
+        self.assertGreater(self.figure("matrix", "resident, f16, 512: decode")["value"], 0)
         with open(self.markdown) as file:
             self.assertIn("| bits | 64 requests alone and together: differ | 0 | at most 0 | pass |", file.read())
 

@@ -33,8 +33,8 @@ Options options_with(bool stream, int32_t bits) {
 }
 
 // All that a plan knows of a model, and what a token costs; or why there is none.
-std::string text_of(const model::Model& model, kernels::FloatType kv_type) {
-  const Result<ModelFootprint> m = footprint(model, kv_type);
+std::string text_of(const model::Model& model, kv::Format kv_format) {
+  const Result<ModelFootprint> m = footprint(model, kv_format);
   if (!m) return "error: " + m.error().message;
   std::ostringstream out;
   out << "packed " << m->packed_weights << " mapped " << m->mapped_weights << " scratch "
@@ -54,7 +54,7 @@ std::string planned(Result<card::ModelCard> card, const Options& options) {
   const Result<std::unique_ptr<model::Model>> model =
       bind_model(choice->model_card, model_options(options, *choice), kLimit,
                  kernels::ops_for(choice->isa), choice->threads);
-  return model ? text_of(**model, choice->kv_type) : "error: " + model.error().message;
+  return model ? text_of(**model, choice->kv_format) : "error: " + model.error().message;
 }
 
 std::string from_headers(const std::string& path, const Options& options) {
@@ -127,7 +127,7 @@ TEST(Footprint, IsThatOfTheLoadedModel) {
       ThreadTeam team(choice->threads);
       const Result<LoadedModel> loaded = load_model(options, *choice, kLimit, team);
       ASSERT_TRUE(loaded) << *found << ": " << loaded.error().message;
-      EXPECT_EQ(text_of(*loaded->model, choice->kv_type), expected) << *found;
+      EXPECT_EQ(text_of(*loaded->model, choice->kv_format), expected) << *found;
       ++loaded_count;
     }
   }

@@ -37,6 +37,59 @@ TEST(MemoryLayout, HasASpineOfNoBytesWhereAllLayersHaveAWindow) {
   EXPECT_EQ(layout.groups()[0].page_bytes, 0);
 }
 
+PagedNeed heads_of(int32_t dim, int32_t window = 0) {
+  return {.heads = 8, .k_dim = dim, .v_dim = dim, .window = window, .takes_codes = true};
+}
+
+// Bytes of a token and a head of 128: 138 of 512 (docs/compressed-kv.md).
+TEST(MemoryLayout, HasPagesOfCodesAndHotOnes) {
+  const auto layout = MemoryLayout::make(std::vector<MemoryNeed>(8, heads_of(128)), Format::kTq4);
+  ASSERT_TRUE(layout) << layout.error().message;
+  ASSERT_EQ(layout->groups().size(), 2u);
+  EXPECT_EQ(layout->hot_group(), 1);
+  EXPECT_TRUE(layout->groups()[1].hot);
+  const int64_t four = 138 * 32 * 8, eight = 266 * 32 * 8;
+  // Two layers at either end have 8 bits.
+  EXPECT_EQ(layout->groups()[0].page_bytes, 4 * four + 4 * eight);
+  EXPECT_EQ(layout->groups()[1].page_bytes, 8 * 512 * 32 * 8);
+  for (int32_t layer = 0; layer < 8; ++layer) {
+    const bool end = layer < 2 || layer > 5;
+    EXPECT_EQ(layout->codes_of(layer).page_bytes, end ? eight : four) << layer;
+    EXPECT_EQ(layout->codes_of(layer).k_bits, end ? 8 : 4) << layer;
+    EXPECT_EQ(layout->pages_of(layer).page_bytes, 512 * 32 * 8) << layer;
+  }
+  const auto three = MemoryLayout::make({heads_of(128)}, Format::kTq3);
+  EXPECT_EQ(three->groups()[0].page_bytes, 122 * 32 * 8);
+  const auto bytes = MemoryLayout::make({heads_of(128)}, Format::kInt8);
+  EXPECT_EQ(bytes->groups()[0].page_bytes, eight);
+  // Running sequences have hot pages, and the prefix cache those of first blocks.
+  const MemoryLoad load = {.running_max = 3, .rows_max = 64};
+  EXPECT_EQ(page_counts(layout->groups(), 1000, load),
+            (std::vector<int32_t>{1000, 3 * 3 + 2 + 3 + 1000 / 64}));
+}
+
+TEST(MemoryLayout, LeavesWindowsAndWhatTakesNoCodesAsTheyAre) {
+  const PagedNeed latents{.heads = 1, .k_dim = 576, .v_dim = 512, .values_in_keys = true};
+  const auto layout = MemoryLayout::make({heads_of(64, 128), heads_of(64), latents}, Format::kTq4);
+  ASSERT_TRUE(layout) << layout.error().message;
+  ASSERT_EQ(layout->groups().size(), 3u);
+  EXPECT_EQ(layout->codes_of(0).page_bytes, 0);
+  EXPECT_GT(layout->codes_of(1).page_bytes, 0);
+  EXPECT_EQ(layout->codes_of(2).page_bytes, 0);
+  EXPECT_EQ(layout->groups()[0].page_bytes, layout->codes_of(1).page_bytes + 576 * 32 * 2);
+}
+
+TEST(MemoryLayout, RefusesCodesWhereNothingTakesThem) {
+  const PagedNeed latents{.heads = 1, .k_dim = 576, .v_dim = 512, .values_in_keys = true};
+  const auto refused = MemoryLayout::make({latents, latents}, Format::kTq4);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("--kv-cache tq4"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("2 that keep other things (latents"), std::string::npos);
+  EXPECT_FALSE(MemoryLayout::make({heads_of(64, 128)}, Format::kInt8));
+  EXPECT_FALSE(MemoryLayout::make({heads_of(66)}, Format::kInt8));
+  EXPECT_TRUE(MemoryLayout::make({heads_of(68)}, Format::kInt8));
+}
+
 TEST(MemoryLayout, HasNoMemoryForValuesThatAreInKeys) {
   const auto make = [](const PagedNeed& need) {
     return MemoryLayout::make({need}, FloatType::kF16);
@@ -75,7 +128,7 @@ TEST(MemoryLayout, HasRoomForAKeyOfSeveralTokens) {
 
 TEST(MemoryLayout, NarrowWindowsBeyondTheGroupsJoinTheNextWiderOne) {
   const MemoryLayout layout = layout_of({100, 200, 300, 400, 500, 0});
-  ASSERT_EQ(layout.groups().size(), size_t{kGroupsMax});
+  ASSERT_EQ(layout.groups().size(), size_t{1 + kWindowsMax});
   EXPECT_EQ(layout.groups().back().window, 300);
   for (int32_t layer = 0; layer < 3; ++layer) EXPECT_EQ(layout.group_of(layer), 3);
   EXPECT_EQ(layout.group_of(4), 1);

@@ -83,6 +83,44 @@ TEST(SequenceMemory, EvictingAnEntryGivesItsWindowsPagesBack) {
   EXPECT_EQ(memory.memory().pools()[1].free_count(), 12);
 }
 
+TEST(SequenceMemory, HotPagesAreThoseOfTheFirstBlockAndOfBlocksThatAreNotComplete) {
+  Memory memory({{0, 64}, {1, 20, /*hot=*/true}});
+  const auto seq = memory.begin(text_of(numbers(0, 10), 5));
+  memory.compute(*seq, 100);
+  EXPECT_EQ(memory.memory().held_pages(1), 4);
+  for (int32_t i = 100; i < 160; ++i) {
+    memory.compute(*seq, 1);
+    EXPECT_EQ(memory.memory().held_pages(1), 2) << i;
+    memory.check();
+  }
+  // A draft beyond the block's end: its hot page stays until the last token is known to be right.
+  memory.memory().grow(seq->holding, 164);
+  memory.memory().leave(seq->holding, 159);
+  EXPECT_EQ(memory.memory().held_pages(1), 3);
+  memory.end(*seq);
+  EXPECT_EQ(memory.memory().held_pages(1), 0);
+  memory.check();
+}
+
+// What is shared is complete: who goes on from it needs the first block's hot page alone.
+TEST(SequenceMemory, AMatchNeedsTheFirstBlocksHotPage) {
+  Memory memory({{0, 64}, {1, 20, /*hot=*/true}});
+  EXPECT_EQ(memory.run(text_of(numbers(0, 9), 1)), 0);
+  EXPECT_EQ(memory.memory().cached_pages(1), 1);
+  const auto seq = memory.begin(text_of(numbers(0, 12), 3));
+  EXPECT_EQ(memory.match(*seq), 9 * kPageTokens);
+  EXPECT_EQ(memory.memory().held_pages(1), 1);
+  memory.compute(*seq, 40);
+  EXPECT_EQ(memory.memory().held_pages(1), 3);
+  memory.check();
+  memory.end(*seq);
+  // Without it all is computed again, and then it is there.
+  memory.memory().cache()->side(1).evict(1);
+  EXPECT_EQ(memory.run(text_of(numbers(0, 9), 1)), 0);
+  EXPECT_EQ(memory.run(text_of(numbers(0, 9), 1)), 9 * kPageTokens);
+  memory.check();
+}
+
 constexpr Simulation::Crowd kCrowd = {.running = 5, .rows = 90, .blocks = 11};
 
 // Pools as small as the bound lets them be.
@@ -94,6 +132,9 @@ Simulation simulation_of(uint32_t seed) {
   for (const int32_t window : seed % 2 == 0 ? std::vector{100, 33} : std::vector{64})
     groups.push_back({window, static_cast<int32_t>(
                                   std::min<int64_t>(blocks, window_pages_held(window, kLoad)))});
+  if (seed % 3 == 0)
+    groups.push_back(
+        {1, static_cast<int32_t>(window_pages_held(1, kLoad)) + kCrowd.running + 2, /*hot=*/true});
   return {seed, kCrowd, std::move(groups)};
 }
 

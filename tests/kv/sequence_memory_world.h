@@ -89,7 +89,7 @@ class Memory {
   }
   void check() const {
     memory_.check(open_);
-    for (size_t g = 1; g < groups_.size(); ++g)
+    for (size_t g = 1; g < groups_.size() && !groups_[g].hot; ++g)
       EXPECT_LE(memory_.held_pages(static_cast<int32_t>(g)), memory_.held());
   }
   // All that the next position sees is what this sequence's tokens say; so is what others have
@@ -99,7 +99,13 @@ class Memory {
     for (int32_t i = 0; i < std::max(seq.computed, seq.holding.view().kept); ++i) {
       hash = chain(hash, seq.text.tokens[static_cast<size_t>(i)]);
       for (size_t g = 0; g < groups_.size(); ++g) {
-        if (groups_[g].window > 0 && i <= seq.computed - groups_[g].window) continue;
+        // Hot pages are of the first block, and of the next position's, as far as they are
+        // computed.
+        if (groups_[g].hot && (i >= seq.computed ||
+                               (i >= kPageTokens && i < seq.computed / kPageTokens * kPageTokens)))
+          continue;
+        if (!groups_[g].hot && groups_[g].window > 0 && i <= seq.computed - groups_[g].window)
+          continue;
         ASSERT_EQ(at(seq, g, i), hash) << "position " << i << " group " << g;
       }
     }
@@ -123,8 +129,10 @@ class Memory {
         ASSERT_EQ(states_[static_cast<size_t>(from)], hash) << "before position " << i;
       }
       hash = chain(hash, seq.text.tokens[static_cast<size_t>(i)]);
-      for (size_t g = 0; g < groups_.size() && i >= std::max(seq.computed, view.kept); ++g)
-        at(seq, g, i) = hash;
+      for (size_t g = 0; g < groups_.size(); ++g)
+        if (i >=
+            (groups_[g].hot && i >= kPageTokens ? seq.computed : std::max(seq.computed, view.kept)))
+          at(seq, g, i) = hash;
       if (mark == view.marks.end() || mark->position != i + 1) continue;
       ASSERT_GT(i + 1, seq.computed);
       states_[static_cast<size_t>(mark++->slot)] = hash;

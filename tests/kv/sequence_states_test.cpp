@@ -252,6 +252,14 @@ Simulation simulation_of(uint32_t seed) {
   const int32_t blocks = 60 + static_cast<int32_t>(seed % 5) * 25;
   std::vector<PageGroup> groups = {{0, blocks}};
   if (seed % 3 == 0) groups.push_back({100, blocks});
+  // Blocks that others have computed, and which are computed again, have hot pages as well.
+  if (seed % 2 == 0)
+    groups.push_back(
+        {1,
+         static_cast<int32_t>(window_pages_held(
+             1, {.running_max = kCrowd.running, .rows_max = kCrowd.running * kCrowd.rows})) +
+             kCrowd.running + 2,
+         /*hot=*/true});
   return {seed,
           kCrowd,
           std::move(groups),

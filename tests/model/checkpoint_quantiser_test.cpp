@@ -47,7 +47,7 @@ class CheckpointQuantiserTest : public testing::Test {
     model.pack(team_, {});
     EXPECT_TRUE(model.files().check());
     auto session = Session::create(
-        model, team_, {.sequences = 1, .tokens_max = 32, .kv_type = kernels::FloatType::kF32});
+        model, team_, {.sequences = 1, .tokens_max = 32, .kv_format = kernels::FloatType::kF32});
     EXPECT_TRUE(session) << session.error().message;
     session->begin(0, 8);
     const std::vector<int32_t> ids = {1, 5, 9, 13, 17, 21, 25, 29};

@@ -295,7 +295,8 @@ std::vector<float> logits_in_slices(const std::vector<int32_t>& sizes, kernels::
   const HandMade model(three_kinds(), three_weights(), kernels::ops_for(kernels::detect_isa()),
                        team);
   if (!model.decoder) return {};
-  auto session = Session::create(*model.decoder, team, {.sequences = 1 + others, .kv_type = type});
+  auto session =
+      Session::create(*model.decoder, team, {.sequences = 1 + others, .kv_format = type});
   EXPECT_TRUE(session) << session.error().message;
   const std::vector<int32_t> tokens = prompt_tokens();
   for (int32_t s = 0; s <= others; ++s) session->begin(s, kTokens);

@@ -161,7 +161,7 @@ std::vector<float> logits_of(const std::string& file, std::string& error) {
                              kernels::ops_for(kernels::detect_isa()), 1);
   if (!model) return error = model.error().message, std::vector<float>{};
   (*model)->pack(team, {});
-  auto session = Session::create(**model, team, {.kv_type = kernels::FloatType::kF32});
+  auto session = Session::create(**model, team, {.kv_format = kernels::FloatType::kF32});
   if (!session) return error = session.error().message, std::vector<float>{};
   std::array<int32_t, 40> tokens{};
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 11 % 200);

@@ -163,7 +163,7 @@ inline std::vector<float> logits_of(
   ThreadTeam team(2);
   const HandMade model(spec, weights, ops, team);
   if (!model.decoder) return {};
-  auto session = Session::create(*model.decoder, team, {.kv_type = kernels::FloatType::kF32});
+  auto session = Session::create(*model.decoder, team, {.kv_format = kernels::FloatType::kF32});
   EXPECT_TRUE(session) << session.error().message;
   const std::vector<int32_t> tokens = prompt_tokens();
   session->begin(0, kTokens);

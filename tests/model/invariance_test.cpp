@@ -84,6 +84,42 @@ INSTANTIATE_TEST_SUITE_P(All, InvarianceTest, testing::Values(Compute::kExact, C
                            return compute.param == Compute::kExact ? "Exact" : "Fast";
                          });
 
+// Logits of all tokens of a prompt in slices of so many tokens.
+std::vector<float> logits_in_slices(Model& model, ThreadTeam& team, kv::Format format,
+                                    size_t slice_tokens) {
+  auto session = Session::create(model, team, {.tokens_max = kTokens, .kv_format = format});
+  EXPECT_TRUE(session) << session.error().message;
+  const std::vector<int32_t> tokens = some_tokens();
+  std::vector<float> all(tokens.size() * static_cast<size_t>(model.spec().vocab_size));
+  session->begin(0, kTokens);
+  for (size_t done = 0; done < tokens.size();) {
+    const size_t count = std::min(slice_tokens, tokens.size() - done);
+    const Session::Slice slice = {.tokens = std::span(tokens).subspan(done, count),
+                                  .all_logits = true};
+    session->forward({&slice, 1}, [&](size_t, size_t token, std::span<float> logits) {
+      std::ranges::copy(logits,
+                        all.begin() + static_cast<ptrdiff_t>((done + token) * logits.size()));
+    });
+    done += count;
+  }
+  return all;
+}
+
+// A block becomes codes when it is complete, in whatever slice that is, and the rows after it read
+// codes from then on, also in that slice.
+TEST(CompressedKeys, LogitsAreTheSameHoweverAPromptIsCut) {
+  ThreadTeam team(2);
+  const auto model = load_default(team, Compute::kFast, kernels::detect_isa());
+  ASSERT_NE(model, nullptr);
+  for (const kv::Format format : {kv::Format::kInt8, kv::Format::kTq4, kv::Format::kTq3}) {
+    const std::vector<float> whole = logits_in_slices(*model, team, format, kTokens);
+    for (const size_t slice : {1, 7, 32, 45})
+      EXPECT_EQ(logits_in_slices(*model, team, format, slice), whole)
+          << format.name() << " in slices of " << slice;
+    EXPECT_NE(whole, logits_in_slices(*model, team, kv::Format::kF16, kTokens)) << format.name();
+  }
+}
+
 TEST(DefaultModel, GivesTheRecordedGreedyAnswer) {
   const auto text = read_file(WEIR_SOURCE_DIR "/models/weir-tiny-moe/expected.json", 1 << 20);
   ASSERT_TRUE(text) << text.error().message;
@@ -102,7 +138,7 @@ TEST(DefaultModel, GivesTheRecordedGreedyAnswer) {
   ThreadTeam team(1);
   const auto model = load_default(team, Compute::kExact, kernels::detect_isa());
   ASSERT_NE(model, nullptr);
-  auto session = Session::create(*model, team, {.kv_type = kernels::FloatType::kF32});
+  auto session = Session::create(*model, team, {.kv_format = kernels::FloatType::kF32});
   ASSERT_TRUE(session) << session.error().message;
   while (answer.size() < expected.size()) {
     const Session::Slice slice = {0, next};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -53,6 +54,19 @@ TEST(Options, RefusesValuesOutOfRangeAndSaysTheRange) {
                                                                  {"perplexity"}}) {
     EXPECT_FALSE(parse(words)) << words[0];
   }
+}
+
+TEST(Options, FormatsOfKeysAndValues) {
+  for (const kv::Format format : {kv::Format::kF16, kv::Format::kF32, kv::Format::kInt8,
+                                  kv::Format::kTq4, kv::Format::kTq3}) {
+    const auto parsed = parse({"--kv-cache", format.name()});
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->options.kv_cache, format);
+  }
+  EXPECT_FALSE(parse({"--kv-cache", "q8_0"}));
+  EXPECT_TRUE(parse({"--turbo-kv"})->options.turbo_kv);
+  EXPECT_TRUE(parse({"--turbo-kv", "--kv-cache", "tq4"}));
+  EXPECT_FALSE(parse({"--turbo-kv", "--kv-cache", "int8"}));
 }
 
 TEST(Options, WordsStandForValuesAndAWrongOneIsToldAll) {
@@ -345,6 +359,49 @@ TEST(Options, PackTakesWhatItNeedsAndNoMore) {
   EXPECT_EQ(parsed->options.output, "f");
   EXPECT_EQ(parse({"pack"})->options.disk_reserve, int64_t{5} << 30);
   EXPECT_FALSE(parse({"--output", "f"})) << "serving writes no bundle";
+}
+
+TEST(Options, OfOneNameMayBeOthersOfAnotherCommand) {
+  const auto suite = parse({"suite", "--json", "new.json", "--against", "old.json"});
+  ASSERT_TRUE(suite) << suite.error().message;
+  EXPECT_EQ(suite->options.json_report, "new.json");
+  EXPECT_EQ(suite->options.old_report, "old.json");
+  EXPECT_FALSE(suite->options.json);
+  EXPECT_EQ(suite->options.against, "");
+  const auto info = parse({"info", "--json"});
+  ASSERT_TRUE(info) << info.error().message;
+  EXPECT_TRUE(info->options.json);
+  const auto perplexity = parse({"perplexity", "--file", "t", "--against", "m"});
+  ASSERT_TRUE(perplexity) << perplexity.error().message;
+  EXPECT_EQ(perplexity->options.against, "m");
+  const auto wrong = parse({"--json"});
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("it is one of info, bench, suite"), std::string::npos)
+      << wrong.error().message;
+}
+
+TEST(Options, TheSuitePassesOnWhatItsServersTake) {
+  ::setenv("WEIR_THREADS", "3", 1);
+  const auto parsed = parse({"suite", "--kv-cache", "f32", "--quick", "--stream-experts",
+                             "--kv-memory=1G", "--only", "bits"});
+  ::unsetenv("WEIR_THREADS");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const auto words = [&](Command command) {
+    std::vector<std::string> all = words_passed_on(parsed->options, command);
+    std::ranges::sort(all);
+    return all;
+  };
+  EXPECT_EQ(words(Command::kServe), (std::vector<std::string>{"--kv-cache=f32", "--kv-memory=1G",
+                                                              "--stream-experts", "--threads=3"}));
+  EXPECT_EQ(words(Command::kBench),
+            (std::vector<std::string>{"--kv-cache=f32", "--stream-experts", "--threads=3"}));
+  EXPECT_TRUE(parse({"--kv-cache", "f32"})->options.passed_on.empty()) << "only the suite's are";
+}
+
+TEST(Options, AnAddressHasItsOwnModel) {
+  EXPECT_TRUE(parse({"suite", "--url", "http://h"}));
+  EXPECT_FALSE(parse({"suite", "--url", "http://h", "--model", "m"}));
+  EXPECT_FALSE(parse({"suite", "--hours", "0"}));
 }
 
 TEST(Options, TheReferencePageIsUpToDate) {

@@ -46,7 +46,7 @@ void expect_same_answers(std::unique_ptr<model::Model> model) {
     bool measured, prefix_cache;
     int32_t pages, step_tokens;
   };
-  constexpr Way kWays[] = {{false, true, 256, 37}, {false, false, 9, 128}, {true, true, 9, 64}};
+  constexpr Way kWays[] = {{false, true, 256, 37}, {false, false, 7, 128}, {true, true, 7, 64}};
   const RequestKinds kinds = {.count = 12, .shared = 70, .long_own = 60, .own = 40, .answer = 50};
   ExactnessWorld world(std::move(model), kernels::ops_for(kernels::detect_isa()), kMembers, kinds);
   for (const Way& way : kWays) {
@@ -60,7 +60,7 @@ void expect_same_answers(std::unique_ptr<model::Model> model) {
     if (!way.measured) {
       EXPECT_GT(world.drafts(), 100u);
     }
-    if (way.pages == 9) {
+    if (way.pages == 7) {
       EXPECT_GT(world.preemptions(), 0u);
     }
   }

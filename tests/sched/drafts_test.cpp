@@ -22,6 +22,21 @@ TEST(Drafts, ChangeNoAnswerOfARandomLoad) {
       }
 }
 
+TEST(Drafts, ChangeNoAnswerWhereTheControllerSaysHowMany) {
+  uint32_t seed = 500;
+  for (const Way way : kWays)
+    for (const bool states : {false, true}) {
+      FakeModel model({.states = states});
+      run_load(model, runner_options(2, 96, true),
+               {.seed = ++seed,
+                .cancel_one_in = 9,
+                .bound_one_in = 6,
+                .callers = 3,
+                .drafts = way,
+                .measured_drafts = true});
+    }
+}
+
 TEST(Drafts, ChangeNoAnswerWherePagesAreFewAndRequestsLeave) {
   uint32_t seed = 200;
   for (const Way way : kWays)

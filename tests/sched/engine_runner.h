@@ -23,7 +23,7 @@ struct RunnerOptions {
   int32_t checkpoints = 64;  // Where the model has states,
   int32_t tape_tokens = 15;  // and for so many drafts of a sequence.
   int members = 1;
-  kernels::FloatType kv_type = kernels::FloatType::kF32;
+  kv::Format kv_format = kernels::FloatType::kF32;
   bool keeps_all = false;      // Windows drop no pages: the plain way, for comparison.
   std::function<void()> wake;  // Called besides, if given.
   // The engine waits for begin(), so that its first step knows all requests, whatever the threads'
@@ -96,10 +96,12 @@ class EngineRunner {
                                   const Options& options) {
     std::vector<kv::MemoryNeed> needs = model.memory_needs();
     for (kv::MemoryNeed& need : needs)
-      if (auto* paged = std::get_if<kv::PagedNeed>(&need); paged != nullptr && options.keeps_all)
+      if (auto* paged = std::get_if<kv::PagedNeed>(&need); paged != nullptr && options.keeps_all) {
+        paged->takes_codes = paged->takes_codes && paged->window == 0;
         paged->window = 0;
-    WEIR_ASSIGN(kv::MemoryLayout layout, kv::MemoryLayout::make(std::move(needs), options.kv_type,
-                                                                  options.tape_tokens));
+      }
+    WEIR_ASSIGN(kv::MemoryLayout layout,
+                kv::MemoryLayout::make(std::move(needs), options.kv_format, options.tape_tokens));
     const kv::MemoryLoad load = {.running_max = options.engine.running_max,
                                  .rows_max = options.engine.step_tokens_max + model.slab_rows()};
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);

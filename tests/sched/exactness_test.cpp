@@ -22,6 +22,7 @@ struct Case {
   int32_t window = 0;        // Of all layers from
   int32_t window_layer = 0;  // this one on; 0: of none.
   std::string family = "";   // A family's tiny checkpoint.
+  std::optional<kv::Format> format = {};
 };
 
 // A family's, or the built-in model, where asked for with windows, as config.json may give it some.
@@ -47,7 +48,7 @@ class Exactness : public testing::TestWithParam<Case> {
                                       .context_max = 1024},
         ops, team);
     ASSERT_TRUE(model.has_value()) << model.error().message;
-    world_.emplace(std::move(*model), ops, GetParam().members, RequestKinds{});
+    world_.emplace(std::move(*model), ops, GetParam().members, RequestKinds{}, GetParam().format);
   }
 
   std::optional<ExactnessWorld> world_;
@@ -131,13 +132,18 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{model::Compute::kExact, 1, 0, 0, "deepseek_v2"},
                     Case{model::Compute::kFast, 2, 0, 0, "mlxconv_deepseek_v2_lite"},
                     Case{model::Compute::kExact, 2, 0, 0, "deepseek_v4"},
-                    Case{model::Compute::kFast, 1, 0, 0, "deepseek_v4"}),
+                    Case{model::Compute::kFast, 1, 0, 0, "deepseek_v4"},
+                    Case{model::Compute::kFast, 2, 0, 0, "", kv::Format::kTq4},
+                    Case{model::Compute::kExact, 1, 40, 3, "", kv::Format::kInt8},
+                    Case{model::Compute::kFast, 2, 0, 0, "gemma2", kv::Format::kTq3},
+                    Case{model::Compute::kFast, 1, 0, 0, "qwen3_next", kv::Format::kTq4}),
     [](const testing::TestParamInfo<Case>& tested) {
       const bool exact = tested.param.compute == model::Compute::kExact;
       const int32_t window = tested.param.window;
       return std::string(exact ? "Exact" : "Fast") + "Threads" +
              std::to_string(tested.param.members) +
-             (window == 0 ? "" : "Window" + std::to_string(window)) + tested.param.family;
+             (window == 0 ? "" : "Window" + std::to_string(window)) + tested.param.family +
+             (tested.param.format ? tested.param.format->name() : "");
     });
 
 }  // namespace

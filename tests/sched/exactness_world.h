@@ -8,6 +8,7 @@
 #include <bit>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -61,8 +62,14 @@ inline Requests make_requests(const RequestKinds& kinds, int32_t vocab_size) {
 class ExactnessWorld {
  public:
   ExactnessWorld(std::unique_ptr<model::Model> model, const kernels::Ops& ops, int members,
-                 RequestKinds kinds)
-      : kinds_(kinds), members_(members), ops_(ops), model_(std::move(model)) {
+                 RequestKinds kinds, std::optional<kv::Format> format = {})
+      : kinds_(kinds),
+        members_(members),
+        ops_(ops),
+        model_(std::move(model)),
+        format_(format.value_or(model_->options().compute == model::Compute::kExact
+                                    ? kv::Format::kF32
+                                    : kv::Format::kF16)) {
     RunnerOptions alone = options(/*page_count=*/64, /*prefix_cache=*/false);
     alone.engine.running_max = 1;
     alone.keeps_all = true;
@@ -75,9 +82,7 @@ class ExactnessWorld {
     options.engine.prefix_cache = prefix_cache;
     options.page_count = page_count;
     options.members = members_;
-    options.kv_type = model_->options().compute == model::Compute::kExact
-                          ? kernels::FloatType::kF32
-                          : kernels::FloatType::kF16;
+    options.kv_format = format_;
     return options;
   }
 
@@ -149,6 +154,7 @@ class ExactnessWorld {
   const int members_;
   const kernels::Ops& ops_;
   std::unique_ptr<model::Model> model_;
+  const kv::Format format_;
   Requests expected_;
   uint64_t preemptions_ = 0, hits_ = 0, steps_ = 0, drafts_ = 0, drafts_right_ = 0;
 };

@@ -292,7 +292,7 @@ TEST_P(RealPooling, DoesNotDependOnWhatRunsBeside) {
   };
   RunnerOptions options;
   options.members = kMembers;
-  options.kv_type = kernels::FloatType::kF32;
+  options.kv_format = kernels::FloatType::kF32;
   options.engine.prefix_cache = false;
   options.engine.step_tokens_max = 128;
   options.engine.running_max = 1;
@@ -330,7 +330,7 @@ TEST(PromptScores, AreThoseOfTheSameTextGenerated) {
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   RunnerOptions options;
   options.members = 2;
-  options.kv_type = kernels::FloatType::kF32;
+  options.kv_format = kernels::FloatType::kF32;
   EngineRunner runner(**loaded, ops, options);
   const auto generated = answering({5, 900, 77, 4000}, 90, 3);
   ASSERT_TRUE(runner.handle().submit(generated.get()));

@@ -38,6 +38,14 @@ TEST(Comparisons, NameASlowerBuild) {
   EXPECT_EQ(found[0].what, "80 tokens/s, was 100: 20 % worse, 10 % is allowed");
 }
 
+TEST(Comparisons, SayWhereOthersHadTheMachine) {
+  const Report now = {.parts = {{"speed", 1, 0.6}}, .figures = {speed(80)}};
+  const std::vector<Regression> found = find_regressions(now, {.figures = {speed(100)}});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].what.ends_with(" (other programs took 60 % of the cores meanwhile)"))
+      << found[0].what;
+}
+
 TEST(Comparisons, BearNoiseWithinTheTolerance) {
   EXPECT_TRUE(compare({speed(91)}, {speed(100)}).empty());
   EXPECT_TRUE(compare({speed(500)}, {speed(100)}).empty());

@@ -52,6 +52,13 @@ TEST(Figures, SayWhetherTheyKeepTheirLimit) {
   EXPECT_EQ(figure.verdict(), Verdict::kFail);
 }
 
+TEST(Figures, SayTheFirstFaultWhereTheyFail) {
+  Figure figure = {.name = "x", .value = 1, .limit = at_most(0), .note = "no JSON"};
+  EXPECT_EQ(verdict_text(figure), "FAIL: no JSON");
+  figure.value = 0;
+  EXPECT_EQ(verdict_text(figure), "pass");
+}
+
 TEST(Figures, ANumberThatIsNoneKeepsNoLimit) {
   EXPECT_EQ((Figure{.value = NAN, .limit = at_most(5)}).verdict(), Verdict::kFail);
   EXPECT_EQ((Figure{.value = NAN, .limit = at_least(5)}).verdict(), Verdict::kFail);
@@ -68,8 +75,8 @@ TEST(Figures, ShowThreeDigits) {
 TEST(Reports, AreALineAFigure) {
   const Report report = sample();
   EXPECT_EQ(text_line(report.figures[0]),
-            "speed    prefill of 512                      "
-            "        5708 tokens/s                       -\n");
+            "speed    prefill of 512                          "
+            "            5708 tokens/s                       -\n");
   EXPECT_NE(text_line(report.figures[1]).find("at most 0       pass\n"), std::string::npos);
   EXPECT_NE(text_line(report.figures[2]).find(" FAIL\n"), std::string::npos);
   EXPECT_NE(text_line(report.figures[4]).find("skipped: no experts\n"), std::string::npos);

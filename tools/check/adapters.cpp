@@ -88,10 +88,8 @@ class AdapterCheck {
       : name_(folder_name(folder)), runtime_(runtime), report_(report) {}
 
   Result<void> load(const card::ModelCard& card, const std::vector<std::string>& folders) {
-    const model::ModelOptions options = {.compute = runtime_.compute,
-                                         .rows_max = 256,
-                                         .context_max = 512,
-                                         .adapter_rank = kRankMax};
+    const model::ModelOptions options = {
+        .compute = runtime_.compute, .rows_max = 256, .context_max = 512, .adapter_rank = kRankMax};
     WEIR_ASSIGN(model_, model::Model::load(card, options, *runtime_.ops, *runtime_.team));
     for (const std::string& folder : folders) {
       WEIR_ASSIGN(Candidate candidate, open_candidate(folder));
@@ -108,8 +106,9 @@ class AdapterCheck {
     WEIR_ASSIGN(const FamilyComparison c, compare(fixture, nullptr));
     const std::string name = name_ + ", beside adapters";
     if (!same_bits(c.logits, base))
-      report_.fail(name, "expected the logits of the model that takes no adapters to the last bit, "
-                         "found a difference");
+      report_.fail(name,
+                   "expected the logits of the model that takes no adapters to the last bit, "
+                   "found a difference");
     else if (!c.batched_equal || !c.chunked_equal)
       report_.fail(name, family_failure(fixture, c, false));
     else
@@ -121,8 +120,7 @@ class AdapterCheck {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
       const std::string name = name_ + "/" + candidate.fixture.name;
-      WEIR_ASSIGN(const FamilyComparison c,
-                  compare(candidate.fixture, adapters_[i].get()));
+      WEIR_ASSIGN(const FamilyComparison c, compare(candidate.fixture, adapters_[i].get()));
       std::string failure = family_failure(candidate.fixture, c, exact());
       WEIR_ASSIGN(const double other, base_prompt_difference(base, i));
       if (failure.empty() && exact() && other > static_cast<double>(candidate.fixture.bound))
@@ -143,7 +141,9 @@ class AdapterCheck {
   // The base's prompt with and without each adapter, in one batch and one by one.
   Result<void> check_batch(const FamilyFixture& base) {
     const std::string name = name_ + ", all adapters in one batch";
-    const auto at = [&](size_t number) { return number == 0 ? nullptr : adapters_[number - 1].get(); };
+    const auto at = [&](size_t number) {
+      return number == 0 ? nullptr : adapters_[number - 1].get();
+    };
     const size_t count = adapters_.size();
     WEIR_ASSIGN(Session session, open_session(base));
     Prompts together(*model_, session);
@@ -167,17 +167,17 @@ class AdapterCheck {
  private:
   bool exact() const {
     return runtime_.compute == model::Compute::kExact &&
-           runtime_.kv_type == kernels::FloatType::kF32;
+           runtime_.kv_format == kernels::FloatType::kF32;
   }
   Result<FamilyComparison> compare(const FamilyFixture& fixture, const model::Adapter* adapter) {
-    return compare_family(fixture, *model_, *runtime_.team, runtime_.kv_type,
+    return compare_family(fixture, *model_, *runtime_.team, runtime_.kv_format,
                           {.adapter = adapter, .others = adapters_});
   }
   Result<Session> open_session(const FamilyFixture& base) {
     return Session::create(*model_, *runtime_.team,
                            {.sequences = static_cast<int32_t>(candidates_.size()) + 1,
                             .tokens_max = static_cast<int32_t>(base.input_ids.size()),
-                            .kv_type = runtime_.kv_type});
+                            .kv_format = runtime_.kv_format});
   }
   Result<double> base_prompt_difference(const FamilyFixture& base, size_t i) {
     const std::vector<float>& expected = candidates_[i].base_prompt_logits;

@@ -18,9 +18,9 @@ struct CheckOptions {
   std::vector<std::string> paths;  // Fixtures, or folders above some.
   std::string npm;                 // tokenizers: the folder whose node_modules has the packages.
   std::optional<kernels::Isa> isa;
-  std::optional<model::Compute> compute;      // Default: kExact.
-  std::optional<kernels::FloatType> kv_type;  // Default: kF32 with kExact, else kF16.
-  int threads = 0;                            // 0: all usable cores.
+  std::optional<model::Compute> compute;        // Default: kExact.
+  std::optional<kernels::FloatType> kv_format;  // Default: kF32 with kExact, else kF16.
+  int threads = 0;                              // 0: all usable cores.
   // model, families: bytes for experts that are read from disk, 0 for an eighth of them; their
   // logits must be those of the resident model, bit for bit.
   std::optional<int64_t> expert_memory;

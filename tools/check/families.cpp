@@ -75,7 +75,7 @@ Result<FamilyComparison> run_family(const FamilyFixture& fixture, const card::Mo
                                        .stream_experts = expert_memory.has_value()};
   WEIR_ASSIGN(const auto loaded, model::Model::load(card, options, *runtime.ops, *runtime.team));
   if (expert_memory) WEIR_TRY(stream_experts(*loaded, *expert_memory, kFamilySequences));
-  return compare_family(fixture, *loaded, *runtime.team, runtime.kv_type);
+  return compare_family(fixture, *loaded, *runtime.team, runtime.kv_format);
 }
 
 Result<void> check_streamed(const FamilyFixture& fixture, const card::ModelCard& card,
@@ -128,7 +128,7 @@ Result<void> check_family(const std::string& folder, const Runtime& runtime, Rep
   if (!fixture) return tl::unexpected(fixture.error());
   WEIR_ASSIGN(const FamilyComparison c, run_family(*fixture, card, runtime, std::nullopt));
   const bool exact =
-      runtime.compute == model::Compute::kExact && runtime.kv_type == kernels::FloatType::kF32;
+      runtime.compute == model::Compute::kExact && runtime.kv_format == kernels::FloatType::kF32;
   const std::string failure = family_failure(*fixture, c, exact);
   char detail[200];
   std::snprintf(detail, sizeof detail,

@@ -155,7 +155,7 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
 }
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
-                                        ThreadTeam& team, kernels::FloatType kv_type,
+                                        ThreadTeam& team, kv::Format kv_format,
                                         const FamilyAdapters& with) {
   const auto vocab = static_cast<size_t>(model.spec().vocab_size);
   const size_t prompt = fixture.input_ids.size();
@@ -168,14 +168,12 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
       Session::create(model, team,
                       {.sequences = kFamilySequences,
                        .tokens_max = static_cast<int32_t>(prompt + fixture.gen_ids.size()) * 3,
-                       .kv_type = kv_type}));
+                       .kv_format = kv_format}));
   FamilyComparison out;
   std::vector<float> logits(prompt * vocab);
   session.begin(0, static_cast<int32_t>(prompt));
-  const std::array slices = {Session::Slice{.sequence = 0,
-                                            .tokens = fixture.input_ids,
-                                            .all_logits = true,
-                                            .adapter = with.adapter}};
+  const std::array slices = {Session::Slice{
+      .sequence = 0, .tokens = fixture.input_ids, .all_logits = true, .adapter = with.adapter}};
   session.forward(slices, [&](size_t, size_t token, std::span<float> row) {
     std::ranges::copy(row, logits.begin() + static_cast<std::ptrdiff_t>(token * vocab));
   });

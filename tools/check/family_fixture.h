@@ -54,7 +54,7 @@ struct FamilyAdapters {
 };
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
-                                        ThreadTeam& team, kernels::FloatType kv_type,
+                                        ThreadTeam& team, kv::Format kv_format,
                                         const FamilyAdapters& with = {});
 
 // What is wrong, or nothing. `exact`: the logits must agree within the fixture's bound; otherwise

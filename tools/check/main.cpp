@@ -15,7 +15,7 @@ using Check = Result<void> (*)(const CheckOptions& options, Report& report);
 
 struct Raw {
   CheckOptions options;
-  std::string isa, compute, kv_type, expert_memory;
+  std::string isa, compute, kv_format, expert_memory;
   bool stream_experts = false;
 };
 
@@ -31,7 +31,7 @@ void add_command(CLI::App& app, Raw& raw, const char* name, const char* help, bo
                       "scalar, avx2, avx512 or amx; the best of this machine by default");
   command->add_option("--compute", raw.compute, "exact (default) or fast")
       ->check(CLI::IsMember({"exact", "fast"}));
-  command->add_option("--kv-cache", raw.kv_type, "f32 (default with exact) or f16")
+  command->add_option("--kv-cache", raw.kv_format, "f32 (default with exact) or f16")
       ->check(CLI::IsMember({"f16", "f32"}));
   command->add_option("--threads", raw.options.threads, "All usable cores by default")
       ->check(CLI::Range(1, 1024));
@@ -51,8 +51,9 @@ Result<CheckOptions> resolve(const Raw& raw) {
   }
   if (!raw.compute.empty())
     options.compute = raw.compute == "fast" ? model::Compute::kFast : model::Compute::kExact;
-  if (!raw.kv_type.empty())
-    options.kv_type = raw.kv_type == "f16" ? kernels::FloatType::kF16 : kernels::FloatType::kF32;
+  if (!raw.kv_format.empty())
+    options.kv_format =
+        raw.kv_format == "f16" ? kernels::FloatType::kF16 : kernels::FloatType::kF32;
   if (!raw.stream_experts && !raw.expert_memory.empty())
     return fail(ErrorCode::kConfig, "--expert-memory: expected --stream-experts beside it");
   if (raw.stream_experts) {

@@ -145,7 +145,8 @@ std::string judge(const ModelFixture& expected, const Outcome& out, const Runtim
                   expected.nll, out.nll);
     return text;
   }
-  if (runtime.kv_type != kernels::FloatType::kF32) return {};  // An f16 cache moves logits by 1e-2.
+  if (runtime.kv_format != kernels::FloatType::kF32)
+    return {};  // An f16 cache moves logits by 1e-2.
   if (!(out.logprob_difference < kLogprobBound)) {
     std::snprintf(text, sizeof text,
                   "expected log-probabilities within %.0e, found a difference of %.1e",
@@ -182,7 +183,7 @@ Result<Outcome> run_model(const ModelFixture& expected, const card::ModelCard& c
   WEIR_ASSIGN(Session session, Session::create(*loaded, *runtime.team,
                                                {.sequences = sequences,
                                                 .tokens_max = static_cast<int32_t>(longest),
-                                                .kv_type = runtime.kv_type}));
+                                                .kv_format = runtime.kv_format}));
   Outcome out;
   run_cases(expected, session, runtime, vocab, out);
   out.nll = run_nll(expected, session, runtime, options.rows_max, out.hashes);

@@ -20,7 +20,8 @@ Result<Runtime> Runtime::create(const CheckOptions& options) {
   r.team = std::make_unique<ThreadTeam>(threads);
   r.compute = options.compute.value_or(model::Compute::kExact);
   const bool exact = r.compute == model::Compute::kExact;
-  r.kv_type = options.kv_type.value_or(exact ? kernels::FloatType::kF32 : kernels::FloatType::kF16);
+  r.kv_format =
+      options.kv_format.value_or(exact ? kernels::FloatType::kF32 : kernels::FloatType::kF16);
   r.expert_memory = options.expert_memory;
   return r;
 }

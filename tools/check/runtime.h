@@ -17,7 +17,7 @@ struct Runtime {
   const kernels::Ops* ops = nullptr;
   std::unique_ptr<ThreadTeam> team;
   model::Compute compute = model::Compute::kExact;
-  kernels::FloatType kv_type = kernels::FloatType::kF32;
+  kv::Format kv_format = kernels::FloatType::kF32;
   std::optional<int64_t> expert_memory;
 
   static Result<Runtime> create(const CheckOptions& options);

@@ -143,6 +143,13 @@ void add_work(CLI::App& app, LoadOptions& o) {
                  "Words that all prompts begin with, before their own")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
+  app.add_option("--sessions", o.sessions,
+                 "Conversations that go on at once: each request holds all that came before it, "
+                 "and names its conversation in x-session-id")
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--turns", o.turns, "With --sessions: requests of a conversation")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_option("--temperature", o.temperature, "Sampling temperature")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
@@ -195,6 +202,8 @@ std::optional<LoadOptions> parse_options(int argc, char** argv, int* status) {
     app.parse(argc, argv);
     if (o.abort_share > 0 && !o.stream)
       throw CLI::ValidationError("--abort-share", "needs streams: leave out --no-stream");
+    if (o.sessions > 0 && !o.mix.empty())
+      throw CLI::ValidationError("--sessions", "has no classes: leave out --mix");
     if (o.clients == 0 && o.rate == 0 && o.idle == 0)
       throw CLI::ValidationError("--clients", "0 makes sense only with --idle or --rate");
     if (o.clients == 0 && o.rate == 0 && o.duration_s == 0)

@@ -56,6 +56,11 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
 
     {"/", "messages", R"({"type": "array", "minItems": 1,
   "items": {"$ref": "#/components/schemas/ChatMessage"}})"},
+    {"/", "prediction", R"({"type": "object", "required": ["type", "content"], "properties": {
+  "type": {"const": "content"},
+  "content": {"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1,
+    "items": {"type": "object", "required": ["type"], "properties": {
+      "type": {"type": "string"}, "text": {"type": "string"}}}}]}}})"},
     {"/", "prompt", R"({"$ref": "#/components/schemas/Prompt"})"},
     {"/", "input", R"({"$ref": "#/components/schemas/Prompt"})"},
     {"/", "input_extra",

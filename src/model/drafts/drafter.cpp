@@ -86,6 +86,9 @@ Result<std::unique_ptr<Drafter>> Drafter::bind(DraftSpec spec, const Decoder& ta
   if (Result<void> done = bound(); !done)
     return tl::unexpected(files.in_folder(std::move(done).error()));
   drafter->needs_ = drafter->net_->memory_needs();
+  // What it leaves of drafts is written again where they were wrong: its keys stay numbers.
+  for (kv::MemoryNeed& need : drafter->needs_)
+    if (auto* paged = std::get_if<kv::PagedNeed>(&need)) paged->takes_codes = false;
   if (draft.shifted()) {
     drafter->feature_memory_ = memories + static_cast<int32_t>(drafter->needs_.size());
     drafter->needs_.emplace_back(kv::PagedNeed{

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/coded_ops.h"
 #include "model/adapted_product.h"
 #include "model/layers/state_piece.h"
 
@@ -26,6 +27,8 @@ int64_t state_floats(const Attention& spec) {
   const int64_t floats = int64_t{spec.conv_taps - 1} * (spec.head_dim + spec.v_dim());
   return (floats + kLine - 1) / kLine * kLine;
 }
+
+const kernels::CodedOps& codes_of(const Pass& pass) { return kernels::coded_ops_for(pass.ops.isa); }
 
 }  // namespace
 
@@ -188,7 +191,10 @@ void AttentionLayer::convolve(const Pass& pass, const BatchSlice& slice, int32_t
 
 void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
                              const kernels::NextWeights& after) const {
-  if (rows.begin == 0) project_all(pass);
+  if (rows.begin == 0) {
+    project_all(pass);
+    encode_pages(pass);
+  }
   attend(pass, rows);
   pass.team.barrier(pass.member);
   out_.project(pass, rows, after);
@@ -315,6 +321,8 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
     if (part != kV) turn_heads(pass, part, row, first, heads, head);
     if (part == kV && spec_.v_norm)
       normalise(pass.ops, {.eps = spec_.qk_norm_eps}, head, spec_.v_dim(), 0, heads, head);
+    if (const kv::CodedLayer* coded = pass.kv.coded(memory_))
+      codes_of(pass).rotate(part == kV ? coded->values : coded->keys, /*back=*/false, heads, head);
     if (part != kQ) store_heads(pass, part, row, first, heads, head);
   }
 }
@@ -339,11 +347,56 @@ float AttentionLayer::position_factor(int32_t position) const {
 
 void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32_t first,
                                  int32_t heads, const float* x) const {
-  if (pass.kept(row)) return;
-  const int32_t page = pass.page_of(memory_, row);
-  const int32_t slot = pass.ws.position[row] % kernels::kPageTokens;
+  const int32_t position = pass.ws.position[row];
+  const int32_t slot = position % kernels::kPageTokens;
+  int32_t page;
+  if (pass.kv.coded(memory_) != nullptr) {
+    // Also where others have its codes: the rows of its own block read numbers. The first block's
+    // are there for all.
+    if (pass.kept(row) && position < kernels::kPageTokens) return;
+    const auto slice = static_cast<size_t>(pass.ws.slice[row]);
+    page = pass.hot_pages_of(pass.batch.slices[slice])[position / kernels::kPageTokens];
+  } else {
+    if (pass.kept(row)) return;
+    page = pass.page_of(memory_, row);
+  }
   const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;
   store(pass.kv.layer(memory_), page, slot, first, heads, x);
+}
+
+// The blocks that this pass completes become codes, before any row reads them as such. Of those
+// that others have computed the codes are there, and a sequence's first block stays what it is.
+void AttentionLayer::encode_pages(const Pass& pass) const {
+  const kv::CodedLayer* const coded = pass.kv.coded(memory_);
+  if (coded == nullptr || k_.n == 0) return;
+  const auto first_of = [&](const BatchSlice& slice) {
+    return std::max({pass.ws.position[slice.row_begin] / kernels::kPageTokens,
+                     slice.memory.kept / kernels::kPageTokens, 1});
+  };
+  const auto blocks_of = [&](const BatchSlice& slice) {
+    const int32_t end = pass.ws.position[slice.row_begin] + slice.rows;
+    return std::max(end / kernels::kPageTokens - first_of(slice), 0);
+  };
+  int64_t total = 0;
+  for (const BatchSlice& slice : pass.batch.slices) total += blocks_of(slice);
+  if (total == 0) return;
+  total *= spec_.num_kv_heads;
+  size_t at = 0;
+  int64_t begin = 0;  // Of slice `at`; a member's claims ascend.
+  claim_blocks(pass, total, [&](int64_t block) {
+    const trace::Scope scope(trace::Kind::kKernel, "encode_page");
+    const auto count = [&] {
+      return int64_t{blocks_of(pass.batch.slices[at])} * spec_.num_kv_heads;
+    };
+    while (block >= begin + count()) begin += count(), ++at;
+    const BatchSlice& slice = pass.batch.slices[at];
+    const auto of_slice = static_cast<int32_t>(block - begin);
+    const int32_t index = first_of(slice) + of_slice / spec_.num_kv_heads;
+    codes_of(pass).encode_page(coded->pages, slice.memory.pages(pass.kv.group_of(memory_))[index],
+                               pass.kv.layer(memory_), pass.hot_pages_of(slice)[index],
+                               of_slice % spec_.num_kv_heads, pass.scratch());
+  });
+  pass.team.barrier(pass.member);
 }
 
 void AttentionLayer::attend(const Pass& pass, const RowRange& rows) const {
@@ -380,7 +433,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const int32_t rows = std::min(most, slice.rows - first);
   const int32_t row = slice.row_begin + first;
   const int32_t column = kv_head * group * spec_.v_dim();
-  kernels::AttendArgs args = {
+  const kernels::AttendArgs args = {
       .q = ws.at(queries_) + int64_t{row} * q_width() + kv_head * group * spec_.head_dim,
       .q_stride = q_width(),
       .out = out_.row(pass, row) + column,
@@ -400,6 +453,22 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .sinks = sinks_ == nullptr ? nullptr : sinks_ + int64_t{kv_head} * group,
       .scratch = pass.scratch(),
   };
+  attend_rows(pass, slice, row, args);
+  if (spec_.out_gate != Attention::kNoGate)
+    gate_heads(pass, row, row + rows, kv_head * group, group);
+  out_.finish(pass, row, row + rows, column, group * spec_.v_dim());
+}
+
+void AttentionLayer::attend_rows(const Pass& pass, const BatchSlice& slice, int32_t row,
+                                 kernels::AttendArgs args) const {
+  const int32_t rows = args.rows;
+  if (const kv::CodedLayer* coded = pass.kv.coded(memory_)) {
+    const kernels::CodedOps& ops = codes_of(pass);
+    ops.attend(coded->pages, pass.kv.layer(memory_), pass.hot_pages_of(slice), args);
+    for (int32_t r = 0; r < rows; ++r)
+      ops.rotate(coded->values, /*back=*/true, args.group, args.out + r * args.out_stride);
+    return;
+  }
   const int32_t plain =
       row < pass.prompt_begin
           ? rows
@@ -415,9 +484,6 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
     args.first_position += plain;
     pass.ops.attend_prompt(pass.kv.layer(memory_), args);
   }
-  if (spec_.out_gate != Attention::kNoGate)
-    gate_heads(pass, row, row + rows, kv_head * group, group);
-  out_.finish(pass, row, row + rows, column, group * spec_.v_dim());
 }
 
 // What heads have attended, times the sigmoid of their gates.

@@ -1,6 +1,7 @@
 // AttentionLayer: grouped-query attention over paged keys and values, its own or another layer's,
 // with optional biases, norms on Q and K, partial or no rope, sliding window, soft cap, sinks and
-// gates.
+// gates. Where its keys and values become codes (kv/layout.h), queries, keys and values are turned
+// before they are stored or meet, and what is attended is turned back.
 //
 // Threads: as Layer.
 #pragma once
@@ -53,7 +54,10 @@ class AttentionLayer final : public Layer {
   void store_heads(const Pass& pass, Part part, int32_t row, int32_t first, int32_t heads,
                    const float* x) const;
   void gate_heads(const Pass& pass, int32_t begin, int32_t end, int32_t first, int32_t heads) const;
+  void encode_pages(const Pass& pass) const;
   void attend(const Pass& pass, const RowRange& rows) const;
+  void attend_rows(const Pass& pass, const BatchSlice& slice, int32_t row,
+                   kernels::AttendArgs args) const;
   void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
   void normalise_heads(const Pass& pass, Part part, int32_t first, int32_t heads, float* x) const;
 

@@ -24,8 +24,11 @@ kv::StateNeed state_need(const Spec& spec) {
 }
 
 Needs needs(const Attention& a) {
-  Needs all = {kv::PagedNeed{
-      .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window}};
+  Needs all = {kv::PagedNeed{.heads = a.num_kv_heads,
+                             .k_dim = a.head_dim,
+                             .v_dim = a.v_dim(),
+                             .window = a.window,
+                             .takes_codes = true}};
   if (a.conv_taps > 0) all.emplace_back(state_need<AttentionLayer>(a));
   return all;
 }

@@ -96,14 +96,6 @@ class StatePiece {
   }
 
   float* begin() const { return data_; }
-  // What changes it from here on are drafts: they change a copy.
-  void begin_drafts() {
-    thread_local std::vector<float> copy;
-    if (std::ssize(copy) < count_) copy.resize(static_cast<size_t>(count_));
-    std::copy_n(data_, count_, copy.data());
-    data_ = copy.data();
-    marks_ = {};
-  }
   // Calls fn(rows) for the slice's rows in order, as many together as may change it in one call.
   template <class F>
   void take_rows(const StateRows& rows, const F& fn) {
@@ -114,20 +106,26 @@ class StatePiece {
     take_range(rows.drafts, fn);
   }
 
+ private:
   // How many of the slice's next `rows` may change it before the next checkpoint is due.
   int32_t together(int32_t rows) const {
     return marks_.empty() ? rows : std::min(rows, marks_.front().position - position_);
   }
-  // The slice's next row has changed it, or as many rows as together() allows.
-  void after_row() { after_rows(1); }
+  // So many rows have changed it, as many as together() allows.
   void after_rows(int32_t rows) {
     position_ += rows;
     if (marks_.empty() || marks_.front().position != position_) return;
     std::copy_n(data_, count_, at(marks_.front().slot));
     marks_ = marks_.subspan(1);
   }
-
- private:
+  // What changes it from here on are drafts: they change a copy.
+  void begin_drafts() {
+    thread_local std::vector<float> copy;
+    if (std::ssize(copy) < count_) copy.resize(static_cast<size_t>(count_));
+    std::copy_n(data_, count_, copy.data());
+    data_ = copy.data();
+    marks_ = {};
+  }
   template <class F>
   void take_range(const RowRange& rows, const F& fn) {
     for (int32_t begin = rows.begin; begin < rows.end;) {

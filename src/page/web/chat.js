@@ -19,12 +19,12 @@ import { Chat, textOf, setText } from "./chats.js";
 import { ChatList } from "./chat_list.js";
 import { Composer } from "./composer.js";
 import { parameterForm } from "./parameters.js";
-import { shortNumber } from "./figures.js";
+import { meter, shortNumber } from "./figures.js";
 import { chatAsMarkdown } from "./transfer.js";
 import { TurnView } from "./turn.js";
 import { askForKey } from "./unlock.js";
-import { summarise } from "./summary.js";
-import { contextOf, isLoaded, modelOf, server, watchServer } from "./server.js";
+import { openSummary } from "./summary.js";
+import { ask, contextOf, isLoaded, largerContextOf, modelOf, refreshServer, server, watchServer } from "./server.js";
 
 // Of a long chat so many turns are built; the others when they are asked for.
 const kTurnsShown = 40;
@@ -160,10 +160,13 @@ export class ChatScreen {
       record.model = this.wantedModel();
       if (before && this.chat.turns.size > 0) notice(`${before} is not served here; ${record.model} goes on.`);
     }
-    const key = JSON.stringify([server.models.map((model) => model.id), record.model]);
+    // What is being pulled is listed, but answers nothing before it is here.
+    const coming = (model) => model.status?.value === "downloading" && model.id !== record.model;
+    const listed = server.models.filter((model) => !coming(model)).map((model) => model.id);
+    const key = JSON.stringify([listed, record.model]);
     if (key !== this.modelKey) {
       this.modelKey = key;
-      const ids = server.models.length > 0 ? server.models.map((model) => model.id) : [record.model];
+      const ids = listed.length > 0 ? listed : [record.model];
       replace(
         this.model,
         ids.map((id) => h("option", { value: id }, id || "No model yet")),
@@ -175,6 +178,8 @@ export class ChatScreen {
     this.composer.update();
     const answer = answers.get(record.id);
     if (answer?.waitsForModel) this.views.get(answer.turn.id)?.drawSoon();
+    // What can be done about an answer that failed hangs on the model.
+    else this.views.get(record.leaf)?.draw();
     this.showMeter();
     this.tick();
   }
@@ -195,10 +200,15 @@ export class ChatScreen {
     if (shown !== this.bannerShown) {
       this.bannerShown = shown;
       this.banner.hidden = !shown;
+      this.waited = h("span", { class: "waited", "aria-hidden": "true" });
+      const percent = state === "loading" && /(\d+) %/.exec(detail)?.[1];
       if (state === "locked")
         replace(this.banner, h("span", null, "This server asks for a key."), button("Enter a key", askForKey));
-      else replace(this.banner, text);
+      else replace(this.banner, h("span", null, text), percent && meter("Loading", percent / 100), this.waited);
     }
+    // Seconds are for eyes: who is read to would hear nothing else.
+    this.loadsSince = state === "loading" ? (this.loadsSince ?? Date.now()) : null;
+    if (this.loadsSince) this.waited.textContent = `${Math.round((Date.now() - this.loadsSince) / 1000)} s`;
     const answer = this.chat && answers.get(this.chat.record.id);
     if (answer?.retryAt) this.views.get(answer.turn.id)?.drawSoon();
   }
@@ -211,8 +221,7 @@ export class ChatScreen {
     if (!context) return;
     const text = `${thousands(used)} of ${thousands(context)}`;
     const share = Math.min(used / context, 1);
-    const bar = h("meter", { min: 0, max: 1, value: 0, "aria-label": `Context: ${text} tokens` });
-    bar.value = share;
+    const bar = meter(`Context: ${text} tokens`, share);
     replace(this.meter, h("span", { class: "context-text" }, text), bar);
     this.meter.title = `${used} of ${context} tokens of context`;
   }
@@ -295,6 +304,8 @@ export class ChatScreen {
       hasEarlier: (turn) => Boolean(this.chat.turns.get(turn.parent)?.parent),
       dropOldest: (turn) => this.dropOldest(turn),
       summarise: (turn) => this.summarise(turn),
+      largerContext: () => largerContextOf(this.chat.record.model),
+      enlarge: (turn) => this.enlarge(turn),
       waitsFor: () => answers.get(this.chat.record.id)?.waitsForModel,
       unlock: askForKey,
       retryAt: () => answers.get(this.chat.record.id)?.retryAt,
@@ -477,23 +488,36 @@ export class ChatScreen {
     this.again(turn);
   }
 
+  // The model is loaded anew with more context, if that fits beside the others, and asked again.
+  async enlarge(turn) {
+    const { model } = this.chat.record;
+    const [before, after] = [contextOf(model), largerContextOf(model)];
+    try {
+      await ask("/models/unload", { body: { model } });
+      try {
+        await ask("/models/load", { body: { model, ctx_size: after } });
+      } catch (error) {
+        notice(error.message);
+        return await ask("/models/load", { body: { model, ctx_size: before } });
+      }
+    } catch (error) {
+      return notice(error.message);
+    }
+    await refreshServer();
+    this.again(turn);
+  }
+
   // A chat of its own that begins with what was said here, in few words, and with the question that has no answer yet.
   summarise(turn) {
-    const { chat } = this;
-    const path = chat.path(turn.parent);
-    const question = path.findLast((each) => each.role === "user");
-    const control = new AbortController();
-    const text = h("textarea", { rows: 10, "aria-busy": "true" });
-    const state = h("p", { class: "help", role: "status" }, "The model reads the chat\u2026");
-    const begin = button("Begin the chat", () => start(), { class: "button primary", disabled: true });
-    const start = async () => {
-      dialog.close();
-      const { title, model, persona, params } = chat.record;
-      const made = Chat.create(model, persona);
-      Object.assign(made.record, { title: `${title} (2)`, params: structuredClone(params) });
-      const asked = question?.parts.filter((part) => part.type === "text").map((part) => part.text) ?? [];
-      const parts = [`What was said before, in short:\n\n${text.value}`, ...asked];
-      const first = made.add("user", null, { parts: parts.map((each) => ({ type: "text", text: each })) });
+    const { record } = this.chat;
+    const path = this.chat.path(turn.parent);
+    const asked = path.findLast((each) => each.role === "user");
+    const before = path.slice(0, path.indexOf(asked));
+    openSummary(before, record.model, async (summary) => {
+      const made = Chat.create(record.model, record.persona);
+      Object.assign(made.record, { title: `${record.title} (2)`, params: structuredClone(record.params) });
+      const parts = [{ type: "text", text: `What was said before, in short:\n\n${summary}` }, ...asked.parts];
+      const first = made.add("user", null, { parts: parts.filter((part) => part.type === "text") });
       made.save(first);
       try {
         await made.flush();
@@ -502,33 +526,7 @@ export class ChatScreen {
       }
       await this.open(made.record.id);
       this.begin(first.id);
-    };
-    const dialog = openDialog("A new chat with a summary", h("div", null, field("Summary", text), state), [
-      button("Cancel", () => dialog.close()),
-      begin,
-    ]);
-    dialog.addEventListener("close", () => control.abort());
-    const changed = (written) => {
-      text.value = written;
-      text.scrollTop = text.scrollHeight;
-    };
-    const { model } = chat.record;
-    summarise(path.slice(0, path.indexOf(question)), {
-      model,
-      context: contextOf(model),
-      signal: control.signal,
-      changed,
-    })
-      .then((written) => {
-        changed(written);
-        text.removeAttribute("aria-busy");
-        state.textContent = "It can be changed. The new chat begins with it, and with the last question.";
-        begin.disabled = false;
-        begin.focus();
-      })
-      .catch((error) => {
-        if (error.name !== "AbortError") state.textContent = error.message;
-      });
+    });
   }
 
   setModel(id) {

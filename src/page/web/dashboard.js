@@ -52,7 +52,7 @@ const kTiles = [
   },
   {
     name: "Memory",
-    unit: (m, all) => (all.limit ? `of ${bytes(all.limit)} that are allowed` : "of the process"),
+    unit: (m, all) => (all.limit ? `of ${bytes(all.limit)} allowed` : "of the process"),
     text: (m, all) => bytes(all.rss),
     lines: [(m, all) => all.rss],
   },
@@ -241,9 +241,9 @@ export class DashboardScreen {
     });
     const { running, open, context } = model?.limits ?? {};
     const facts = [
-      ["At once at most", hundreds(running)],
-      ["With those that wait", hundreds(open)],
-      ["Tokens of one", hundreds(context)],
+      ["At most: requests at once", hundreds(running)],
+      ["with those that wait", hundreds(open)],
+      ["tokens of each", hundreds(context)],
     ];
     this.limits.hidden = !model?.limits;
     replace(

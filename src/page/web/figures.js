@@ -92,3 +92,10 @@ export function partsBar(label, parts, total) {
     ),
   );
 }
+
+// A bar from 0 to 1.
+export function meter(label, value) {
+  const bar = h("meter", { min: 0, max: 1, "aria-label": label });
+  bar.value = value;
+  return bar;
+}

@@ -2,17 +2,11 @@
 // its own reference says what that is.
 
 import { h, button, confirmAction, icon, notice, replace } from "./dom.js";
-import { bytes, duration, partsBar, shortNumber } from "./figures.js";
-import { ask, followModels, isLoaded, noteFailure, refreshServer, server, watchServer } from "./server.js";
-import { dropPull, listPulls, loadPulls, pausePull, rateOf, startPull, watchPulls } from "./pulls.js";
-
-// What a model's state is called here, and how it is coloured.
-const kStates = {
-  loaded: ["Loaded", "good"],
-  loading: ["Loading", "fair"],
-  downloading: ["Coming from the hub", "fair"],
-  unloaded: ["Not loaded", ""],
-};
+import { bytes, partsBar, shortNumber } from "./figures.js";
+import { ModelCard } from "./model_card.js";
+import { PullView } from "./pull_view.js";
+import { listPulls, loadPulls, startPull, watchPulls } from "./pulls.js";
+import { ask, followModels, isLoaded, noteFailure, server, watchServer } from "./server.js";
 
 // The words of verdicts (src/fit/verdict.cpp), and how good each is.
 const kVerdicts = { fits: "good", short: "fair", streams: "fair", "with less": "fair", no: "bad", unknown: "bad" };
@@ -131,20 +125,23 @@ export class ModelsScreen {
     const loaded = server.models.filter(isLoaded).map(({ id }) => id);
     if (this.loadedShown !== undefined && this.loadedShown !== loaded.join() && this.offers) this.showMemory();
     this.loadedShown = loaded.join();
-    const ids = new Set(server.models.map(({ id }) => id));
+    // What is pulled is listed, too, and has a place of its own below.
+    const pulled = new Set(listPulls().map(({ id }) => id));
+    const models = server.models.filter((model) => model.status?.value !== "downloading" || !pulled.has(model.id));
+    const ids = new Set(models.map(({ id }) => id));
     for (const [id, card] of this.cards)
       if (!ids.has(id)) {
         card.element.remove();
         this.cards.delete(id);
       }
-    server.models.forEach((model, i) => {
+    models.forEach((model, i) => {
       let card = this.cards.get(model.id);
-      if (!card) this.cards.set(model.id, (card = new ServedCard(this)));
-      card.show(model);
+      if (!card) this.cards.set(model.id, (card = new ModelCard()));
+      card.show(model, this.mayOrder());
       if (this.served.children[i] !== card.element)
         this.served.insertBefore(card.element, this.served.children[i] ?? null);
     });
-    if (server.models.length > 0) this.none?.remove();
+    if (models.length > 0) this.none?.remove();
     else {
       this.none ??= h("p", { class: "muted" });
       this.none.textContent = server.state === "ready" ? "None" : "The server has not said which.";
@@ -165,6 +162,7 @@ export class ModelsScreen {
 
   showPull(pull) {
     const listed = listPulls().includes(pull);
+    const known = this.pullViews.has(pull);
     if (!listed) {
       this.pullViews.get(pull)?.element.remove();
       this.pullViews.delete(pull);
@@ -179,7 +177,10 @@ export class ModelsScreen {
       view.show();
     }
     this.pulls.hidden = this.pullViews.size === 0;
-    if (pull.state !== "running" || pull.total === 0) this.showFound();
+    // Which models are shown elsewhere changes with it.
+    if (listed && known && pull.state === "running" && pull.total > 0) return;
+    this.showServed();
+    this.showFound();
   }
 
   async find() {
@@ -235,7 +236,7 @@ export class ModelsScreen {
           speed && ` about ${speed.low} to ${speed.high} tok/s`,
         ),
       model.fit && h("p", { class: "muted small" }, (model.fit.text ?? "").replace(`${model.fit.verdict}: `, "")),
-      this.offers?.has("/api/pull") &&
+      this.offers?.has("/models") &&
         h(
           "div",
           { class: "card-actions" },
@@ -248,137 +249,7 @@ export class ModelsScreen {
 
   async pull({ id, file_bytes: size }) {
     const what = size ? `${bytes(size)} of files come from the hub to the server's cache.` : "";
-    const text = `${what} The pull goes on while this page is open; later it goes on where it was.`;
+    const text = `${what} The server goes on with it when this page is closed.`;
     if (await confirmAction(`Pull ${id}?`, text.trim(), "Pull")) startPull(id);
   }
-}
-
-// A model that the server lists: its facts, its state, and what may be done with it.
-class ServedCard {
-  constructor(screen) {
-    this.screen = screen;
-    this.head = h("h3");
-    this.facts = h("p", { class: "muted" });
-    this.state = h("div", { class: "model-state" });
-    this.actions = h("div", { class: "card-actions" });
-    this.element = h("article", { class: "card model" }, this.head, this.facts, this.state, this.actions);
-  }
-
-  show(model) {
-    const { id, meta = {}, status = {}, pinned } = model;
-    const orders = this.screen.mayOrder();
-    const key = JSON.stringify([model, orders]);
-    if (key === this.shown) return;
-    this.shown = key;
-    this.element.setAttribute("aria-label", id);
-    this.head.textContent = id;
-    this.facts.textContent = [
-      meta.n_params && `${shortNumber(meta.n_params)} parameters`,
-      meta.size && bytes(meta.size),
-      meta.ftype,
-      model.max_model_len && `context ${model.max_model_len.toLocaleString("en")}`,
-    ]
-      .filter(Boolean)
-      .join(" \u00b7 ");
-    this.facts.hidden = !this.facts.textContent;
-    const [word, kind] = kStates[status.value] ?? [status.value ?? "Loaded", "good"];
-    const coming = status.progress >= 0 && status.value !== "loaded";
-    replace(
-      this.state,
-      h("span", { class: `tag ${kind}` }, word),
-      pinned && h("span", { class: "tag" }, "Pinned"),
-      coming && meter(`${word}: ${id}`, status.progress / 100),
-      coming && h("span", { class: "muted small" }, `${status.progress} %`),
-      status.failed && h("p", { class: "trouble bad" }, status.message),
-    );
-    this.showActions(model, orders);
-  }
-
-  // Buttons that stay the same stay, and keep the focus.
-  showActions({ id, status = {}, pinned }, orders) {
-    const value = status.value ?? "loaded";
-    const key = JSON.stringify([orders, value, pinned]);
-    if (key === this.actionsShown) return;
-    this.actionsShown = key;
-    const hadFocus = this.actions.contains(document.activeElement);
-    const act = (label, path, body) => button(label, () => this.order(path, { model: id, ...body }), {
-      "aria-label": `${label} ${id}`,
-    });
-    replace(
-      this.actions,
-      orders && value === "unloaded" && act("Load", "/models/load"),
-      orders && ["loading", "downloading"].includes(value) && act("Stop loading", "/models/unload"),
-      orders && value === "loaded" && act("Unload", "/models/unload"),
-      orders && value === "loaded" && act(pinned ? "Unpin" : "Pin", "/models/load", { pin: !pinned }),
-    );
-    if (hadFocus) this.actions.querySelector("button")?.focus();
-  }
-
-  async order(path, body) {
-    try {
-      await ask(path, { body });
-    } catch (error) {
-      if (error.code === "model_in_use" && !body.force) {
-        const text = "It takes no more requests, and goes when those that it has are answered.";
-        if (await confirmAction(`${body.model} is in use. Unload it all the same?`, text, "Unload"))
-          return this.order(path, { ...body, force: true });
-      } else if (error.message) notice(error.message);
-    }
-    refreshServer();
-  }
-}
-
-class PullView {
-  constructor(pull) {
-    this.pull = pull;
-    this.bar = meter(`Pull of ${pull.id}`, 0);
-    this.figures = h("p", { class: "muted small" });
-    this.actions = h("div", { class: "card-actions" });
-    this.element = h(
-      "article",
-      { class: "card model pull", "aria-label": `Pull of ${pull.id}` },
-      h("div", { class: "pull-head" }, h("h3", null, pull.id), this.actions),
-      this.bar,
-      this.figures,
-    );
-  }
-
-  show() {
-    const { pull } = this;
-    const { state, done, total } = pull;
-    this.bar.value = total > 0 ? done / total : 0;
-    const rate = rateOf(pull);
-    const share = total > 0 ? `${bytes(done)} of ${bytes(total)}, ${Math.floor((100 * done) / total)} %` : "";
-    const running = total > 0 ? "" : "Asking the hub";
-    const words = { waiting: "Waits for the pull before it", running, paused: "Paused", failed: pull.message };
-    const left = state === "running" && rate > 0 && duration(Math.ceil((total - done) / rate));
-    const parts = [words[state], share, left && `${bytes(rate)}/s, ${left} left`];
-    this.figures.textContent = parts.filter(Boolean).join(" \u00b7 ");
-    if (state === this.stateShown) return;
-    this.stateShown = state;
-    this.figures.classList.toggle("bad", state === "failed");
-    const goes = state === "running" || state === "waiting";
-    const hadFocus = this.actions.contains(document.activeElement);
-    replace(
-      this.actions,
-      goes
-        ? button("Pause", () => pausePull(pull), { "aria-label": `Pause the pull of ${pull.id}` })
-        : button("Resume", () => startPull(pull.id), { "aria-label": `Resume the pull of ${pull.id}` }),
-      button("Cancel", () => this.cancel(), { "aria-label": `Cancel the pull of ${pull.id}` }),
-    );
-    if (hadFocus) this.actions.querySelector("button")?.focus();
-  }
-
-  async cancel() {
-    const { id, done } = this.pull;
-    const text = done > 0 ? `${bytes(done)} that have come are deleted.` : "Nothing has come of it yet.";
-    if (!(await confirmAction(`Cancel the pull of ${id}?`, text, "Cancel the pull"))) return;
-    await dropPull(this.pull).catch((error) => notice(error.message));
-  }
-}
-
-function meter(label, value) {
-  const bar = h("meter", { min: 0, max: 1, "aria-label": label });
-  bar.value = value;
-  return bar;
 }

@@ -1,20 +1,24 @@
-// Pulls of models from the hub. The server fetches while it is listened to, and goes on later where it was; so a pull
-// lasts as long as this page is open, pausing is to listen no more, and what is paused is remembered here.
+// Pulls of models from the hub. They are the server's, and go on when this page is gone; how far they are its feed of
+// models says. What was paused, or has failed, the server forgets: it is remembered here, so that it can go on.
 
 import * as store from "./store.js";
-import { ask, objects, refreshServer } from "./server.js";
+import { ask, followModels, hearModels, refreshServer } from "./server.js";
 
 // A rate over so many seconds is calm, and still tells when a line gets slower.
 const kRateMs = 5000;
-// The server lets go of a model's files a moment after nobody listens any more.
+// The server lets go of a model's files a moment after its pull has ended.
 const kRemoveTries = 6;
 const kRemoveRetryMs = 500;
+// A feed begins with all pulls that there are.
+const kFeedBeginsMs = 2000;
+// Downloads of models that are being loaded are told in per cent of a file, pulls in bytes.
+const kPerCent = 100;
 
-// {id, state, done, total, message, marks} in the order in which they were asked for. States: waiting (another runs; the
-// server would make it wait, too), running, paused, failed.
+// {id, state, done, total, message, marks} in the order in which they came. States: running, paused, failed; finished
+// and dropped ones are in the list no more.
 const pulls = [];
 const watchers = new Set();
-let running = null; // {pull, control}
+let unfollow = null;
 
 export function listPulls() {
   return pulls;
@@ -22,56 +26,81 @@ export function listPulls() {
 
 export function watchPulls(call) {
   watchers.add(call);
-  return () => watchers.delete(call);
 }
 
 function changed(pull) {
+  // While something runs it is listened to, whatever is looked at.
+  const runs = pulls.some(({ state }) => state === "running");
+  if (runs) unfollow ??= followModels();
+  else {
+    unfollow?.();
+    unfollow = null;
+  }
   for (const call of watchers) call(pull);
 }
 
-// Bytes and what is known of them outlive a reload: as paused, for nobody listened meanwhile.
 function keep() {
-  const kept = pulls.map(({ id, done, total }) => ({ id, done, total }));
+  const kept = pulls.filter(({ state }) => state !== "running").map(({ id, done, total }) => ({ id, done, total }));
   store.setSetting("pulls", kept).catch(() => {});
 }
 
-export function loadPulls() {
-  for (const { id, done, total } of store.setting("pulls"))
-    if (!pulls.some((each) => each.id === id)) pulls.push({ id, done, total, state: "paused", message: "", marks: [] });
+function add(id, members) {
+  let pull = pulls.find((each) => each.id === id);
+  if (!pull) pulls.push((pull = { id, done: 0, total: 0, marks: [] }));
+  return Object.assign(pull, { message: "", ...members });
+}
+
+function leave(pull, state) {
+  pull.state = state;
+  pulls.splice(pulls.indexOf(pull), 1);
+  keep();
+  changed(pull);
 }
 
 // Begins a pull, or goes on with one.
-export function startPull(id) {
-  let pull = pulls.find((each) => each.id === id);
-  if (!pull) pulls.push((pull = { id, done: 0, total: 0, state: "waiting", message: "", marks: [] }));
-  if (pull.state === "running") return;
-  Object.assign(pull, { state: "waiting", message: "", marks: [] });
-  keep();
+export async function startPull(id) {
+  const pull = add(id, { state: "running", marks: [], heard: true });
   changed(pull);
-  next();
+  try {
+    await ask("/models", { body: { model: id } });
+  } catch (error) {
+    fail(pull, error.message);
+  }
+  keep();
 }
 
-export function pausePull(pull) {
-  pull.state = "paused";
-  if (running?.pull === pull) running.control.abort();
+function fail(pull, message) {
+  Object.assign(pull, { state: "failed", message });
+  keep();
   changed(pull);
+}
+
+export async function pausePull(pull) {
+  pull.state = "paused";
+  keep();
+  changed(pull);
+  try {
+    await ask("/models/unload", { body: { model: pull.id } });
+  } catch (error) {
+    if (error.status !== 404) fail(pull, error.message);
+  }
 }
 
 // Deletes what has come of it.
 export async function dropPull(pull) {
-  const begun = pull.total > 0;
-  pausePull(pull);
-  pulls.splice(pulls.indexOf(pull), 1);
-  keep();
-  changed(pull);
-  if (!begun) return;
+  if (pull.state === "running") await pausePull(pull);
+  leave(pull, "dropped");
+  await removeModel(pull.id);
+}
+
+// Of the server's cache; nothing happens where it is not there.
+export async function removeModel(id) {
   for (let tries = 1; ; ++tries) {
     try {
-      await ask("/api/delete", { method: "DELETE", body: { model: pull.id }, empty: true });
-      return;
+      return await ask(`/models?model=${encodeURIComponent(id)}`, { method: "DELETE" });
     } catch (error) {
       if (error.status === 404) return;
-      if (tries >= kRemoveTries) throw error;
+      if (tries >= kRemoveTries || error.code === "model_in_use") throw error;
       await new Promise((resolve) => setTimeout(resolve, kRemoveRetryMs));
     }
   }
@@ -83,42 +112,47 @@ export function rateOf({ marks }) {
   return marks.length > 1 && last.at > first.at ? ((last.done - first.done) * 1000) / (last.at - first.at) : 0;
 }
 
-async function next() {
-  const pull = !running && pulls.find((each) => each.state === "waiting");
-  if (!pull) return;
-  const control = new AbortController();
-  running = { pull, control };
-  pull.state = "running";
-  changed(pull);
-  let here = false;
-  try {
-    const body = { model: pull.id };
-    for await (const line of objects("/api/pull", { body, signal: control.signal })) {
-      if (line.error) throw new Error(line.error);
-      here = line.status === "success";
-      if (line.total > 0) note(pull, line);
-    }
-    if (!here) throw new Error("The connection broke off.");
-    pulls.splice(pulls.indexOf(pull), 1);
-    pull.state = "here";
-  } catch (error) {
-    if (error.name !== "AbortError") Object.assign(pull, { state: "failed", message: error.message });
-  }
-  running = null;
-  keep();
-  changed(pull);
-  if (here) refreshServer();
-  next();
-}
-
-function note(pull, { total, completed }) {
+function note(pull, { done, total }) {
   const at = Date.now();
-  Object.assign(pull, { total, done: completed });
-  pull.marks.push({ at, done: completed });
-  if (!(at - pull.keptAt < kRateMs)) {
-    pull.keptAt = at;
-    keep();
-  }
+  Object.assign(pull, { done, total, heard: true });
+  pull.marks.push({ at, done });
   while (pull.marks.length > 2 && at - pull.marks[0].at > kRateMs) pull.marks.shift();
   changed(pull);
+}
+
+// Between two feeds a pull may have ended.
+function feedBegins() {
+  for (const pull of pulls) pull.heard = false;
+  setTimeout(() => {
+    for (const pull of pulls.filter(({ state, heard }) => state === "running" && !heard)) leave(pull, "gone");
+    refreshServer();
+  }, kFeedBeginsMs);
+}
+
+function hear({ event, model: id, data }) {
+  if (event === "feed_begins") {
+    if (pulls.length > 0) feedBegins();
+    return;
+  }
+  const part = event === "download_progress" ? data[id] : null;
+  let pull = pulls.find((each) => each.id === id);
+  // Another page, or a program, has begun it.
+  if (!pull && part && part.total !== kPerCent) pull = add(id, { state: "running" });
+  if (!pull) return;
+  // What is paused here says once more that it has ended.
+  if (part && pull.state !== "paused") {
+    pull.state = "running";
+    note(pull, part);
+  } else if (event === "download_finished") {
+    leave(pull, "here");
+    refreshServer();
+  } else if (event === "download_failed" && pull.state === "running") {
+    fail(pull, data.message);
+  }
+}
+
+// Once, when the page begins to show pulls.
+export function loadPulls() {
+  for (const { id, done, total } of store.setting("pulls")) add(id, { state: "paused", done, total });
+  hearModels(hear);
 }

@@ -28,8 +28,7 @@ async function errorOf(response) {
   let code = "";
   try {
     const body = await response.json();
-    // OpenAI's errors are objects, Ollama's texts.
-    message = body.error?.message ?? (typeof body.error === "string" ? body.error : (body.message ?? message));
+    message = body.error?.message ?? body.message ?? message;
     code = String(body.error?.code ?? "");
   } catch {
     /* Not JSON: the status says it. */
@@ -61,20 +60,20 @@ async function send(path, { body, signal, accept, method } = {}) {
   return response;
 }
 
-// `empty`: the answer has no body.
-export async function ask(path, { empty = false, ...options } = {}) {
+export async function ask(path, options) {
   const response = await send(path, options);
   try {
-    return empty ? await response.text() : await response.json();
+    return await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError(0, "The server's answer broke off.");
   }
 }
 
-// The lines of an answer, as they come.
-async function* lines(path, options) {
-  const response = await send(path, options);
+// Yields the data of each event, parsed; ends with the stream, or at [DONE]. A stream that ends without [DONE] where
+// `needsEnd` has broken off. (EventSource could send no key.)
+export async function* events(path, { needsEnd = false, ...options } = {}) {
+  const response = await send(path, { accept: "text/event-stream", ...options });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
@@ -86,32 +85,22 @@ async function* lines(path, options) {
         if (error.name === "AbortError") throw error;
         throw new ServerError(0, "The connection broke off.");
       }
-      if (read.done) break;
-      const whole = (rest + read.value).split("\n");
-      rest = whole.pop();
-      yield* whole;
+      if (read.done) {
+        if (needsEnd) throw new ServerError(0, "The connection broke off.");
+        return;
+      }
+      const lines = (rest + read.value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        if (!line.startsWith("data:")) continue;
+        const data = line.slice(5).trim();
+        if (data === "[DONE]") return;
+        yield JSON.parse(data);
+      }
     }
-    if (rest) yield rest;
   } finally {
     reader.cancel().catch(() => {});
   }
-}
-
-// Yields the data of each event, parsed; ends with the stream, or at [DONE]. A stream that ends without [DONE] where
-// `needsEnd` has broken off. (EventSource could send no key.)
-export async function* events(path, { needsEnd = false, ...options } = {}) {
-  for await (const line of lines(path, { accept: "text/event-stream", ...options })) {
-    if (!line.startsWith("data:")) continue;
-    const data = line.slice(5).trim();
-    if (data === "[DONE]") return;
-    yield JSON.parse(data);
-  }
-  if (needsEnd) throw new ServerError(0, "The connection broke off.");
-}
-
-// Yields an object a line: Ollama's streams.
-export async function* objects(path, options) {
-  for await (const line of lines(path, options)) if (line.trim()) yield JSON.parse(line);
 }
 
 // What the page knows of the server: asked for again while something looks at it.
@@ -196,6 +185,13 @@ export function contextOf(id) {
   return modelOf(id)?.max_model_len ?? 0;
 }
 
+// What a model could be loaded anew with: twice as much, if it was made for more than it has; else 0. Only where there
+// are several do they come and go.
+export function largerContextOf(id) {
+  const { max_model_len: now = 0, meta = {} } = modelOf(id) ?? {};
+  return server.models.length > 1 && meta.n_ctx_train > now ? Math.min(2 * now, meta.n_ctx_train) : 0;
+}
+
 export function sees(id) {
   return server.props[id]?.modalities?.vision === true;
 }
@@ -206,6 +202,12 @@ export function defaultsOf(id) {
 }
 
 // --- The states of several models, followed while something shows them.
+
+// Called with each event, and with "feed_begins" before the first.
+const hearers = new Set();
+export function hearModels(call) {
+  hearers.add(call);
+}
 
 let followers = 0;
 let following = null;
@@ -227,7 +229,11 @@ export function followModels() {
 async function follow(signal) {
   while (!signal.aborted) {
     try {
-      for await (const event of events("/models/sse", { signal })) noteModel(event);
+      for (const call of hearers) call({ event: "feed_begins" });
+      for await (const event of events("/models/sse", { signal })) {
+        noteModel(event);
+        for (const call of hearers) call(event);
+      }
     } catch (error) {
       // Who may not look, or asks a server that tells no states, need not ask again.
       if (error.name === "AbortError" || [401, 403, 404].includes(error.status)) return;
@@ -237,10 +243,12 @@ async function follow(signal) {
 }
 
 function noteModel({ model: id, event, data }) {
+  if (event === "model_remove" || event === "models_reload") return refreshServer();
   const before = modelOf(id);
-  if (!before) return;
+  if (!before || !(event === "model_status" || event === "download_progress")) return;
   const part = event === "download_progress" && data[id];
-  const status = part ? { value: "downloading", progress: Math.round((100 * part.done) / part.total) } : data;
+  const progress = part?.total > 0 ? Math.floor((100 * part.done) / part.total) : undefined;
+  const status = part ? { value: "downloading", progress } : data;
   const after = { ...before, status };
   tell({ models: server.models.map((each) => (each === before ? after : each)) });
   // What a loaded model takes, and how long its context is, only the list says.

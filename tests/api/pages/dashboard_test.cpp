@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+
 #include "api/test_api.h"
 #include "base/json.h"
 
@@ -34,6 +37,37 @@ TEST(Dashboard, CountsWhatWasAnswered) {
   EXPECT_GT(figure(after, "prompt_tok_s"), 0) << after;
   EXPECT_NE(after.find("\"ttft_ms\":["), std::string::npos) << after;
   EXPECT_EQ(figure(after, "running"), 0) << after;
+}
+
+TEST(Dashboard, SaysWhatIsTakenAtMost) {
+  TestOptions options;
+  options.config.parallel = 3;
+  options.config.memory_limit = 1 << 30;
+  TestApi server(options);
+  const std::string figures = server.get("/dashboard").body;
+  EXPECT_NE(figures.find("\"limit\":1073741824,"), std::string::npos) << figures;
+  EXPECT_NE(figures.find("\"limits\":{\"running\":3,"), std::string::npos) << figures;
+  EXPECT_EQ(figures.find("\"experts\""), std::string::npos) << figures;
+}
+
+// From counts that go on between two looks at them.
+TEST(Dashboard, ShowsExpertsOnDisk) {
+  TestOptions options;
+  const auto looks = std::make_shared<std::atomic<uint64_t>>(0);
+  options.config.experts = [looks] {
+    const uint64_t n = ++*looks;
+    return ExpertCounts{.asked = 100 * n,
+                        .found = 75 * n,
+                        .read_bytes = 0,
+                        .stall_ns = 10'000'000 * n,
+                        .tokens = 5 * n};
+  };
+  TestApi server(options);
+  EXPECT_NE(server.get("/dashboard").body.find("\"hit\":null"), std::string::npos);
+  std::this_thread::sleep_for(1200ms);  // A first sample is there to be compared with.
+  const std::string figures = server.get("/dashboard").body;
+  EXPECT_NE(figures.find("\"hit\":0.75,"), std::string::npos) << figures;
+  EXPECT_NE(figures.find("\"stall_ms_token\":2"), std::string::npos) << figures;
 }
 
 TEST(Dashboard, SendsAnEventASecond) {

@@ -239,7 +239,7 @@ std::vector<std::unique_ptr<Request>> expect_quiet(model::Model& model, const ke
   EXPECT_EQ(allocations, 0);
   EXPECT_EQ(locks, 0);
   EXPECT_EQ(watched.wakes(), static_cast<uint64_t>(counted_steps));  // One a step.
-  EXPECT_EQ(runner.handle().stats().drafts.value() > 1000, drafts);
+  EXPECT_EQ(runner.handle().stats().drafts.value() > 0, drafts);
   return requests;
 }
 

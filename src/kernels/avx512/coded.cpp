@@ -1,0 +1,13 @@
+// Rotations and codes of keys and values in AVX-512.
+#include "kernels/avx512/bytes.h"
+#include "kernels/simd/encode_page.h"
+#include "kernels/simd/rotate.h"
+
+namespace weir::kernels::avx512 {
+
+void fill_coded(CodedOps& ops) {
+  ops.rotate = simd::rotate<Vec, Bytes>;
+  ops.encode_page = simd::encode_page<Vec, Bytes>;
+}
+
+}  // namespace weir::kernels::avx512

@@ -1,0 +1,94 @@
+// The table of kernels for keys and values that become codes: as ops.h, which says what a table is,
+// what its entries may touch, and what batch invariance means. Its bits are the same on every ISA,
+// but for those of exponentials.
+//
+// Included by files with ISA flags: free of the standard library beyond <cstdint>.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+
+// An orthogonal turn of a head's numbers after which each of them is close to normally distributed,
+// whatever it was before: signs, then a Hadamard matrix of order m times one of order 2^k
+// (Sylvester), divided by the root of the dimension. Where no such order is the dimension, the
+// largest power of two below turns the first numbers, then the last ones, then the first ones again
+// (rotation.h).
+struct Rotation {
+  int32_t dim = 0;
+  int32_t order = 1;              // m; 1: none.
+  int32_t width = 0;              // 2^k. REQUIRES: order * width == dim, or order == 1.
+  const float* signs = nullptr;   // [dim], each 1 or -1.
+  const float* matrix = nullptr;  // [order][order], 1 and -1; null where order is 1.
+};
+
+// Complete pages of keys and values as codes (coded_layout.h says where they lie, codebook.h what a
+// code stands for), of heads that Rotation has turned. Of a page of one head:
+//   key[t][i]   = k_scale[t] * value(code) + mean[i],  mean[i] = mean_scale * m[i], m a byte
+//   value[t][i] = v_scale[t] * value(code)
+// with the scales stored as halves. REQUIRES: keys and values have 8 bits, or keys 4 and values 4
+// or 3; heads are coded_head_bytes() apart, and begin at lines of the cache; dimensions are
+// multiples of 4 and at most kCodedDimMax.
+struct CodedPages {
+  uint8_t* base = nullptr;
+  int64_t page_bytes = 0;
+  int64_t head_bytes = 0;
+  int32_t kv_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  int32_t k_bits = 4;
+  int32_t v_bits = 4;
+};
+inline constexpr int32_t kCodedDimMax = 1024;
+
+struct CodedOps {
+  // Turns `heads` heads that lie side by side, or turns them back: y = R x, x = R^T y. Sums ascend
+  // as Rotation says, each sum and difference rounded.
+  void (*rotate)(const Rotation& rotation, bool back, int32_t heads, float* x);
+  // Makes codes of a complete page of one head: numbers of `hot`, which are turned already. Per
+  // page, mean[i] = sum over t of key[t][i] / 32, over 16 lanes (t % 16), then a fixed tree,
+  // rounded to bytes by the largest; r = key - mean as it is read again. Per vector r, sums
+  // ascending in i, one fma after the other:
+  //   u = r * (sqrt(dim) / |r|);  codes by the thresholds of u / q, for the q of kSearchSteps with
+  //   the largest <u, c>^2 / <c, c>, the first of equals
+  //   key: scale = |r| sqrt(dim) / <u, c> (unbiased); value: |r| / sqrt(dim) * <u, c> / <c, c>
+  // With 8 bits codes are r / max |r| in 255 steps, and r takes the place of u. A key that is not
+  // finite, or whose value is not, has a scale that is NaN. `scratch`: kScratchBytes.
+  void (*encode_page)(const CodedPages& to, int32_t page, const KvPages& hot, int32_t hot_page,
+                      int32_t head, void* scratch);
+  // Attention as Ops::attend, to keys and values that are turned, by queries that are, in sums that
+  // are to be turned back. Position p reads its own page, what comes after it, and page 0 in `hot`,
+  // whose pages hot_pages names by block, all others as codes. Per query q and page of codes:
+  //   q[i] ~ step * b[i], b = rint(q[i] * (127 / max |q|)); with keys of 8 bits two bytes, b = 128
+  //   high + low
+  //   score = fma(float(D) * k_scale, step / (2 unit), <q, m> * mean_scale), D the exact integer
+  //   2 <b, value(code)>; <q, m> over 16 lanes (i % 16) ascending, then a fixed tree
+  //   w[t] = exp(score - max) * v_scale[t] ~ f n[t], n = rint(w * (255 / max of w)), f = max / 255;
+  //   out[i] = fma(float(sum of n[t] s[t][i]), f / unit, out[i]), s = value(code) - 1/2; and the
+  //   sum of n times f / (2 unit) is added to all of them at the end
+  // Tokens ascend; blocks, maxima and sums of exponentials are those of Ops::attend. REQUIRES:
+  // `hot` is kF16; dimensions and heads of both agree; not args.keys; all pages that a row reads in
+  // `hot` are there.
+  void (*attend)(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
+                 const AttendArgs& args);
+};
+
+// The table of an ISA. REQUIRES: it is available (cpu_ops.h).
+const CodedOps& coded_ops_for(Isa isa);
+
+// What each ISA folder fills; one fills only what it does better than the level below.
+namespace scalar {
+void fill_coded(CodedOps& ops);
+}
+namespace avx2 {
+void fill_coded(CodedOps& ops);
+void fill_coded_attention(CodedOps& ops);
+}  // namespace avx2
+namespace avx512 {
+void fill_coded(CodedOps& ops);
+void fill_coded_attention(CodedOps& ops);
+}  // namespace avx512
+
+}  // namespace weir::kernels

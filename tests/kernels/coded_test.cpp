@@ -1,0 +1,454 @@
+// Keys and values as codes: rotations, what codes lose, the same bits on every ISA; attention to
+// codes against the formula in double over what they are decoded to, and against itself.
+#include "coded_sequence.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <numeric>
+#include <span>
+
+#include "isas.h"
+
+namespace weir::kernels {
+namespace {
+
+std::vector<float> random_unit(std::mt19937& random, int32_t dim) {
+  std::normal_distribution<float> normal(0, 1);
+  std::vector<float> x(static_cast<size_t>(dim));
+  double squares = 0;
+  for (float& v : x) {
+    v = normal(random);
+    squares += double{v} * v;
+  }
+  for (float& v : x) v = static_cast<float>(v / std::sqrt(squares));
+  return x;
+}
+
+TEST(Rotation, PaleyMatricesAreOrthogonal) {
+  for (const int32_t n : {12, 20, 28, 36, 44, 60}) {
+    const std::vector<float> h = paley_matrix(n);
+    for (int32_t i = 0; i < n; ++i)
+      for (int32_t j = 0; j < n; ++j) {
+        float sum = 0;
+        for (int32_t k = 0; k < n; ++k)
+          sum += h[static_cast<size_t>(i * n + k)] * h[static_cast<size_t>(j * n + k)];
+        ASSERT_EQ(sum, i == j ? static_cast<float>(n) : 0) << n << ": " << i << ", " << j;
+      }
+  }
+}
+
+class CodedTest : public testing::TestWithParam<const Ops*> {
+ protected:
+  static const CodedOps& codes() { return coded_ops_for(GetParam()->isa); }
+};
+
+TEST_P(CodedTest, RotationsAreScalarsAndTurnBack) {
+  std::mt19937 random(1);
+  for (const int32_t dim : {4, 16, 48, 64, 68, 72, 80, 92, 96, 112, 128, 160, 192, 256, 576}) {
+    const HeadRotation rotation(dim);
+    std::vector<float> x;
+    for (int32_t h = 0; h < 3; ++h) {
+      const std::vector<float> head = random_unit(random, dim);
+      x.insert(x.end(), head.begin(), head.end());
+    }
+    std::vector<float> y = x, expected = x;
+    codes().rotate(rotation.view(), false, 3, y.data());
+    coded_ops_for(Isa::kScalar).rotate(rotation.view(), false, 3, expected.data());
+    EXPECT_EQ(y, expected) << dim;
+    double squares = 0;
+    for (const float v : y) squares += double{v} * v;
+    EXPECT_NEAR(squares, 3, 1e-5) << dim;
+    codes().rotate(rotation.view(), true, 3, y.data());
+    coded_ops_for(Isa::kScalar).rotate(rotation.view(), true, 3, expected.data());
+    EXPECT_EQ(y, expected) << dim;
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], x[i], 1e-6) << dim;
+  }
+}
+
+constexpr std::array<CodedShape, 10> kShapes = {{
+    {.tokens = 64},
+    {.kv_heads = 2, .group = 2, .k_dim = 128, .v_dim = 128, .tokens = 600},
+    {.kv_heads = 2, .group = 3, .v_bits = 3, .tokens = 331},
+    {.group = 4, .k_dim = 80, .v_dim = 96, .tokens = 290, .window = 70},
+    {.group = 8, .k_dim = 128, .v_dim = 128, .tokens = 300, .softcap = 5, .sinks = true},
+    {.group = 5, .k_dim = 68, .v_dim = 76, .v_bits = 3, .tokens = 200, .sinks = true},
+    {.kv_heads = 2, .k_dim = 128, .v_dim = 128, .k_bits = 8, .v_bits = 8, .tokens = 300},
+    {.group = 7, .k_dim = 100, .v_dim = 72, .k_bits = 8, .v_bits = 8, .tokens = 200, .window = 33},
+    {.group = 2, .tokens = 300, .window = 100, .chunks = true},
+    {.group = 2, .k_dim = 576, .v_dim = 256, .tokens = 150},
+}};
+
+TEST_P(CodedTest, PagesAreScalars) {
+  for (const CodedShape& shape : kShapes) {
+    CodedSequence mine(*GetParam(), shape, 3, 2), reference(ops_for(Isa::kScalar), shape, 3, 2);
+    for (int32_t block = 0; block < std::ssize(mine.pages); ++block)
+      for (int32_t head = 0; head < shape.kv_heads; ++head)
+        ASSERT_EQ(std::memcmp(mine.head(block, head), reference.head(block, head),
+                              static_cast<size_t>(mine.coded.head_bytes)),
+                  0)
+            << shape << " block " << block;
+  }
+}
+
+// Attention of one row's head in double, over what is decoded.
+std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape, int32_t position,
+                                      int32_t kv_head, int32_t h) {
+  std::vector<float> unused;
+  const AttendArgs args = s.args(position, 1, kv_head, unused);
+  const float* const q = args.q + int64_t{h} * shape.k_dim;
+  const int32_t window = shape.chunks ? position % shape.window + 1 : shape.window;
+  const int32_t begin = window > 0 ? std::max(0, position + 1 - window) : 0;
+  const int32_t own = position / kPageTokens;
+  std::vector<double> scores, out(static_cast<size_t>(shape.v_dim), 0.0);
+  double max = -1e300;
+  // The first block, and the position's own, are not codes.
+  const auto as_codes = [own](int32_t j) { return j >= kPageTokens && j / kPageTokens < own; };
+  const auto hot_at = [&](int32_t j, int64_t index) {
+    const uint8_t* const head =
+        s.hot.base + s.hot_pages[static_cast<size_t>(j / kPageTokens)] * s.hot.page_bytes +
+        kv_head * s.hot.head_bytes;
+    return half_of(head, static_cast<int32_t>(index));
+  };
+  for (int32_t j = begin; j <= position; ++j) {
+    double dot = 0;
+    for (int32_t i = 0; i < shape.k_dim; ++i)
+      dot += q[i] * (as_codes(j)
+                         ? key_of(s.coded, s.head(j / kPageTokens, kv_head), j % kPageTokens, i)
+                         : hot_at(j, int64_t{i} * kPageTokens + j % kPageTokens));
+    dot *= args.scale;
+    if (shape.softcap > 0) dot = shape.softcap * std::tanh(dot / shape.softcap);
+    scores.push_back(dot);
+    max = std::max(max, dot);
+  }
+  double sum = shape.sinks ? std::exp(args.sinks[h] - max) : 0;
+  for (int32_t j = begin; j <= position; ++j) {
+    const double p = std::exp(scores[static_cast<size_t>(j - begin)] - max);
+    sum += p;
+    for (int32_t i = 0; i < shape.v_dim; ++i)
+      out[static_cast<size_t>(i)] +=
+          p * (as_codes(j)
+                   ? value_of(s.coded, s.head(j / kPageTokens, kv_head), j % kPageTokens, i)
+                   : hot_at(j, int64_t{shape.k_dim} * kPageTokens +
+                                   int64_t{j % kPageTokens} * shape.v_dim + i));
+  }
+  for (double& x : out) x /= sum;
+  return out;
+}
+
+// Queries and weights of so many bits: by the root of the squares, at most 2 % (1 % of the queries,
+// 1 % of the weights), far below what codes themselves lose.
+TEST_P(CodedTest, AttentionIsThatOfWhatCodesStandFor) {
+  for (const CodedShape& shape : kShapes) {
+    CodedSequence s(*GetParam(), shape, 5, 1);
+    for (const int32_t position : {0, 31, 32, 63, shape.tokens - 1})
+      for (int32_t head = 0; head < shape.kv_heads; ++head) {
+        const std::vector<float> out = s.attend(*GetParam(), position, 1, head);
+        double error = 0, size = 0;
+        for (int32_t h = 0; h < shape.group; ++h) {
+          const std::vector<double> exact = decoded_attention(s, shape, position, head, h);
+          for (int32_t i = 0; i < shape.v_dim; ++i) {
+            const double x = exact[static_cast<size_t>(i)];
+            const double d = out[static_cast<size_t>(h * shape.v_dim + i)] - x;
+            error += d * d;
+            size += x * x;
+          }
+        }
+        EXPECT_LE(std::sqrt(error / size), 0.02) << shape << " position " << position;
+      }
+  }
+}
+
+TEST_P(CodedTest, AttentionIsScalarsButForExponentials) {
+  for (const CodedShape& shape : kShapes) {
+    CodedSequence s(ops_for(Isa::kScalar), shape, 7, 1);
+    for (const int32_t position : {32, 40, shape.tokens - 1}) {
+      const std::vector<float> out = s.attend(*GetParam(), position, 1, 0);
+      const std::vector<float> reference = s.attend(ops_for(Isa::kScalar), position, 1, 0);
+      // A weight on the edge between two bytes may fall on either side.
+      for (size_t i = 0; i < out.size(); ++i)
+        ASSERT_NEAR(out[i], reference[i], 5e-3) << shape << " position " << position;
+    }
+  }
+}
+
+// A row's bits, alone and among others of its slice.
+TEST_P(CodedTest, RowsDoNotDependOnTheirNeighbours) {
+  for (const CodedShape& shape : kShapes) {
+    CodedSequence s(*GetParam(), shape, 9, 1);
+    const int32_t width = shape.group * shape.v_dim;
+    const auto row_of = [&](const std::vector<float>& out, int32_t row) {
+      return std::vector<float>(out.begin() + row * width, out.begin() + (row + 1) * width);
+    };
+    for (const int32_t rows : {2, 5, 40, std::min(shape.tokens, 150)}) {
+      const int32_t first = shape.tokens - rows;
+      const std::vector<float> together = s.attend(*GetParam(), first, rows, 0);
+      for (const int32_t row : {0, rows / 2, rows - 1})
+        ASSERT_EQ(row_of(together, row), s.attend(*GetParam(), first + row, 1, 0))
+            << shape << " row " << row << " of " << rows;
+    }
+  }
+}
+
+// What a row does not see: later tokens, pages that a window has left, codes of its own page.
+TEST_P(CodedTest, WhatIsNotSeenIsNotRead) {
+  const CodedShape shape = {.group = 2, .tokens = 200, .window = 50};
+  CodedSequence s(*GetParam(), shape, 11);
+  const std::vector<float> before = s.attend(*GetParam(), 170, 1, 0);
+  const auto spoil = [&](int32_t block) {
+    std::memset(const_cast<uint8_t*>(s.head(block, 0)), 0xff,
+                static_cast<size_t>(s.coded.head_bytes));
+  };
+  for (const int32_t block : {0, 1, 2, 5, 6}) spoil(block);
+  for (const int32_t block : {0, 1, 2, 3, 4, 6})
+    std::memset(s.hot.base + s.hot_pages[static_cast<size_t>(block)] * s.hot.page_bytes, 0xff,
+                static_cast<size_t>(s.hot.page_bytes));
+  EXPECT_EQ(s.attend(*GetParam(), 170, 1, 0), before);
+}
+
+TEST_P(CodedTest, WhatIsNotFiniteSpoilsWhoSeesIt) {
+  const CodedShape shape = {.group = 2, .tokens = 100};
+  for (const bool value : {false, true}) {
+    CodedSequence s(*GetParam(), shape, 13);
+    const uint16_t nan = 0x7e00;
+    const int64_t at = value ? int64_t{shape.k_dim} * kPageTokens + 5 * shape.v_dim + 7
+                             : int64_t{7} * kPageTokens + 5;
+    std::memcpy(s.hot.base + s.hot_pages[1] * s.hot.page_bytes + 2 * at, &nan, 2);
+    s.encode(*GetParam(), 1);
+    for (const float x : s.attend(*GetParam(), 99, 1, 0)) EXPECT_TRUE(std::isnan(x));
+    for (const float x : s.attend(*GetParam(), 31, 1, 0)) EXPECT_FALSE(std::isnan(x));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, CodedTest, testing::ValuesIn(available_ops()), name_of);
+
+// --- What codes lose, of the kernels of this machine: they give the same bits on every ISA.
+
+struct Loss {
+  double error = 0;    // Mean of |x - x^|^2, of unit vectors.
+  double gain = 0;     // Mean of <x, x^>.
+  double product = 0;  // Dimension times the mean of <y, x - x^>^2 of unit vectors y.
+};
+
+// Turned, coded and read again: of keys, whose page mean is taken off, or of values.
+Loss loss_of(int32_t dim, int32_t k_bits, int32_t v_bits, bool keys, int32_t pages,
+             const std::function<std::vector<float>(std::mt19937&)>& draw) {
+  const Ops& ops = ops_for(detect_isa());
+  const CodedShape shape = {
+      .k_dim = dim, .v_dim = dim, .k_bits = k_bits, .v_bits = v_bits, .tokens = kPageTokens};
+  CodedSequence s(ops, shape, 1);
+  const HeadRotation rotation(dim);
+  std::mt19937 random(17);
+  Loss loss;
+  for (int32_t page = 0; page < pages; ++page) {
+    std::vector<std::vector<float>> turned;
+    for (int32_t t = 0; t < kPageTokens; ++t) {
+      std::vector<float> x = draw(random);
+      double squares = 0;
+      for (const float v : x) squares += double{v} * v;
+      for (float& v : x) v = static_cast<float>(v / std::sqrt(squares));
+      coded_ops_for(ops.isa).rotate(rotation.view(), false, 1, x.data());
+      ops.store_keys(s.hot, 0, t, 0, 1, x.data());
+      ops.store_values(s.hot, 0, t, 0, 1, x.data());
+      turned.push_back(std::move(x));
+    }
+    s.encode(ops, 0);
+    for (int32_t t = 0; t < kPageTokens; ++t) {
+      const std::vector<float> y = random_unit(random, dim);
+      double error = 0, gain = 0, product = 0;
+      for (int32_t i = 0; i < dim; ++i) {
+        const double x = turned[static_cast<size_t>(t)][static_cast<size_t>(i)];
+        const double read =
+            keys ? key_of(s.coded, s.head(0, 0), t, i) : value_of(s.coded, s.head(0, 0), t, i);
+        error += (x - read) * (x - read);
+        gain += x * read;
+        product += (x - read) * y[static_cast<size_t>(i)];
+      }
+      loss.error += error;
+      loss.gain += gain;
+      loss.product += product * product * dim;
+    }
+  }
+  const double count = pages * kPageTokens;
+  return {loss.error / count, loss.gain / count, loss.product / count};
+}
+
+// The quantiser alone, at the scale of the vector's own norm, beside what another program measured
+// of Lloyd-Max quantisers on turned unit vectors: each within 2 %.
+TEST(Codes, RotationAndQuantiserLoseWhatOthersMeasured) {
+  struct Row {
+    int32_t dim;
+    double three, four;
+  };
+  constexpr std::array<Row, 7> kRows = {{{64, .03347, .00913},
+                                         {80, .03367, .00927},
+                                         {96, .03380, .00924},
+                                         {128, .03406, .00938},
+                                         {192, .03420, .00938},
+                                         {256, .03430, .00942},
+                                         {576, .03447, .00948}}};
+  const Ops& ops = ops_for(detect_isa());
+  std::mt19937 random(3);
+  for (const Row& row : kRows) {
+    const HeadRotation rotation(row.dim);
+    double error[2] = {};
+    const int32_t count = 400'000 / row.dim;
+    for (int32_t n = 0; n < count; ++n) {
+      std::vector<float> x = random_unit(random, row.dim);
+      coded_ops_for(ops.isa).rotate(rotation.view(), false, 1, x.data());
+      for (const int32_t bits : {3, 4})
+        for (const float v : x) {
+          const double u = v * std::sqrt(static_cast<double>(row.dim));
+          const std::span<const float> thresholds = bits == 4
+                                                        ? std::span<const float>(kThresholds4)
+                                                        : std::span<const float>(kThresholds3);
+          const auto level =
+              std::ranges::count_if(thresholds, [u](float t) { return std::abs(u) > t; });
+          const auto levels = std::ssize(thresholds) + 1;
+          const auto code = static_cast<int32_t>(u < 0 ? levels - 1 - level : levels + level);
+          const double d = u - code_value(bits, code);
+          error[bits - 3] += d * d / row.dim;
+        }
+    }
+    EXPECT_NEAR(error[0] / count / row.three, 1, 0.02) << row.dim;
+    EXPECT_NEAR(error[1] / count / row.four, 1, 0.02) << row.dim;
+  }
+}
+
+TEST(Codes, SearchLosesLessAndKeysAreUnbiased) {
+  const auto normal = [](std::mt19937& random) { return random_unit(random, 128); };
+  const Loss four = loss_of(128, 4, 4, false, 100, normal);
+  EXPECT_NEAR(four.error, .00784, .00784 * .02);
+  const Loss three = loss_of(128, 4, 3, false, 100, normal);
+  EXPECT_NEAR(three.error, .0316, .0316 * .02);
+  // Of random keys a page's mean takes 1/32 of the energy, and its own bytes cost little.
+  const Loss key = loss_of(128, 4, 4, true, 100, normal);
+  EXPECT_LE(key.error, .0080);
+  EXPECT_NEAR(key.gain, 1, .0005);
+  EXPECT_LE(key.product, .0080 * 1.03);
+  EXPECT_LE(loss_of(128, 8, 8, true, 30, normal).error, 1e-4);
+  EXPECT_LE(loss_of(128, 8, 8, false, 30, normal).error, 1e-4);
+}
+
+// Vectors that are anything but normally distributed.
+TEST(Codes, StructureIsTurnedAway) {
+  const int32_t dim = 128;
+  const auto at = [](std::mt19937& random) { return static_cast<size_t>(random() % 128); };
+  const auto sparse = [&](int32_t count) {
+    return [&at, count](std::mt19937& random) {
+      std::vector<float> x(128, 0.0f);
+      for (int32_t i = 0; i < count; ++i)
+        x[at(random)] += (random() % 2 == 0 ? -1.0f : 1.0f) * static_cast<float>(random() % 97 + 1);
+      x[0] += 1e-3f;
+      return x;
+    };
+  };
+  const auto constant = [](std::mt19937&) { return std::vector<float>(128, 1.0f); };
+  const auto outliers = [](std::mt19937& random) {
+    std::vector<float> x = random_unit(random, 128);
+    for (size_t i = 0; i < 4; ++i) x[i * 31] *= 20;
+    return x;
+  };
+  EXPECT_LE(loss_of(dim, 4, 4, false, 1, constant).error, .0102);
+  for (const int32_t count : {1, 2, 4, 8})
+    EXPECT_LE(loss_of(dim, 4, 4, false, 20, sparse(count)).error, .0102) << count;
+  EXPECT_LE(loss_of(dim, 4, 4, false, 20, outliers).error, .0102);
+}
+
+// Keys that have much in common, as those of layers with large biases: what is lost does not grow
+// with it, because a page's mean is kept apart.
+TEST(Codes, WhatKeysHaveInCommonCostsNothing) {
+  std::mt19937 seed(5);
+  std::vector<float> common = random_unit(seed, 128);
+  const auto draw = [&common](std::mt19937& random) {
+    std::vector<float> x = random_unit(random, 128);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += 20 * common[i];
+    return x;
+  };
+  // Of vectors of length 20, of which 1 is their own.
+  const Loss loss = loss_of(128, 4, 4, true, 50, draw);
+  EXPECT_LE(loss.error * 20 * 20, .0085);
+}
+
+// Keys among which each query has a needle, that draws as much attention as all others together.
+class Haystack {
+ public:
+  static constexpr int32_t kDim = 128, kTokens = 32'768, kQueries = 100;
+
+  Haystack() : ops_(ops_for(detect_isa())), s_(ops_, kShape, 19) {
+    const std::vector<float> zeros(kDim, 0.0f);
+    for (int32_t j = 0; j < kTokens; ++j) store_value(j, zeros);
+    std::mt19937 random(23);
+    for (int32_t n = 0; n < kQueries; ++n) {
+      std::vector<float> q = random_unit(random, kDim), key = random_unit(random, kDim);
+      const float root = std::sqrt(static_cast<float>(kDim));
+      const float score = std::log(static_cast<float>(kTokens)) + kSpread * kSpread / 2;
+      for (size_t i = 0; i < key.size(); ++i) key[i] = key[i] * root + q[i] * score / kSpread;
+      for (float& x : q) x *= kSpread * root;
+      places_.push_back(static_cast<int32_t>(random()) & (kTokens - 1));
+      ops_.store_keys(s_.hot, hot_page(places_.back()), places_.back() % kPageTokens, 0, 1,
+                      key.data());
+      queries_.push_back(std::move(q));
+    }
+    for (int32_t block = 0; block < kTokens / kPageTokens; ++block) s_.encode(ops_, block);
+  }
+
+  // How many needles still have the highest score.
+  int32_t found() {
+    std::vector<float> keys(size_t{kTokens} * kDim);
+    for (int32_t j = 0; j < kTokens; ++j)
+      for (int32_t i = 0; i < kDim; ++i)
+        keys[static_cast<size_t>(j * kDim + i)] =
+            static_cast<float>(key_of(s_.coded, s_.head(j / kPageTokens, 0), j % kPageTokens, i));
+    int32_t found = 0;
+    for (size_t n = 0; n < queries_.size(); ++n) {
+      const auto score = [&](int32_t j) {
+        const auto key = keys.begin() + int64_t{j} * kDim;
+        return std::inner_product(key, key + kDim, queries_[n].begin(), 0.0f);
+      };
+      const float needle = score(places_[n]);
+      int32_t j = 0;
+      while (j < kTokens && (j == places_[n] || score(j) < needle)) ++j;
+      found += j == kTokens ? 1 : 0;
+    }
+    return found;
+  }
+
+  // What a query's needle draws of all attention: its value is 1, all others are 0.
+  float weight(size_t n) {
+    store_value(places_[n], std::vector<float>(kDim, 1.0f));
+    s_.encode(ops_, places_[n] / kPageTokens);
+    std::ranges::copy(queries_[n], s_.q.end() - kDim);
+    const float seen = s_.attend(ops_, kTokens, 1, 0)[0];
+    store_value(places_[n], std::vector<float>(kDim, 0.0f));
+    s_.encode(ops_, places_[n] / kPageTokens);
+    return seen;
+  }
+
+ private:
+  // One token more, whose own block is not codes.
+  static constexpr CodedShape kShape = {.k_dim = kDim, .v_dim = kDim, .tokens = kTokens + 1};
+  static constexpr float kSpread = 1.5f;  // Standard deviation of scores.
+
+  int32_t hot_page(int32_t j) const { return s_.hot_pages[static_cast<size_t>(j / kPageTokens)]; }
+  void store_value(int32_t j, const std::vector<float>& value) {
+    ops_.store_values(s_.hot, hot_page(j), j % kPageTokens, 0, 1, value.data());
+  }
+
+  const Ops& ops_;
+  CodedSequence s_;
+  std::vector<std::vector<float>> queries_;
+  std::vector<int32_t> places_;
+};
+
+TEST(Codes, ANeedleIsFoundAmongManyKeys) {
+  Haystack haystack;
+  EXPECT_GE(haystack.found(), Haystack::kQueries - 1);
+  double sum = 0;
+  for (size_t n = 0; n < 20; ++n) sum += haystack.weight(n);
+  EXPECT_NEAR(sum / 20, 0.5, 0.05);
+}
+
+}  // namespace
+}  // namespace weir::kernels
