@@ -38,16 +38,17 @@ std::unique_ptr<model::Model> load(const std::string& folder, bool of_tiny, mode
   return model ? *std::move(model) : nullptr;
 }
 
-// Together, with pages so few that sequences give way, with prompts in pieces, with known beginnings,
-// and as the controller chooses.
-void expect_same_answers(std::unique_ptr<model::Model> model) {
+// Together, with pages so few that sequences give way, with prompts in pieces, with known
+// beginnings, and as the controller chooses.
+void expect_same_answers(std::unique_ptr<model::Model> model, int32_t requests) {
   ASSERT_NE(model, nullptr);
   struct Way {
     bool measured, prefix_cache;
     int32_t pages, step_tokens;
   };
-  constexpr Way kWays[] = {{false, true, 256, 37}, {false, false, 7, 128}, {true, true, 7, 64}};
-  const RequestKinds kinds = {.count = 12, .shared = 70, .long_own = 60, .own = 40, .answer = 50};
+  constexpr Way kWays[] = {{false, true, 256, 37}, {false, false, 12, 128}, {true, true, 12, 64}};
+  const RequestKinds kinds = {
+      .count = requests, .shared = 70, .long_own = 120, .own = 40, .answer = 60};
   ExactnessWorld world(std::move(model), kernels::ops_for(kernels::detect_isa()), kMembers, kinds);
   for (const Way& way : kWays) {
     SCOPED_TRACE(testing::Message() << way.pages << " pages, steps of " << way.step_tokens);
@@ -60,7 +61,7 @@ void expect_same_answers(std::unique_ptr<model::Model> model) {
     if (!way.measured) {
       EXPECT_GT(world.drafts(), 100u);
     }
-    if (way.pages == 7) {
+    if (way.pages == 12 && requests >= 24) {
       EXPECT_GT(world.preemptions(), 0u);
     }
   }
@@ -71,7 +72,8 @@ class ModuleDrafts : public testing::TestWithParam<const char*> {};
 TEST_P(ModuleDrafts, ChangeNoAnswer) {
   for (const model::Compute compute : {model::Compute::kExact, model::Compute::kFast})
     expect_same_answers(load(WEIR_SOURCE_DIR "/tests/data/drafts/mtp_" + std::string(GetParam()),
-                             /*of_tiny=*/false, compute));
+                             /*of_tiny=*/false, compute),
+                        /*requests=*/24);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ModuleDrafts,
@@ -148,7 +150,7 @@ class TrainedDrafts : public testing::TestWithParam<const char*> {
 
 TEST_P(TrainedDrafts, ChangeNoAnswer) {
   for (const model::Compute compute : {model::Compute::kExact, model::Compute::kFast})
-    expect_same_answers(load(folder_, /*of_tiny=*/true, compute));
+    expect_same_answers(load(folder_, /*of_tiny=*/true, compute), /*requests=*/8);
 }
 
 // What lies in pages of a known beginning drafts as what was computed.
