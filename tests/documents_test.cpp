@@ -133,7 +133,7 @@ TEST(Documents, EveryPageIsListed) {
 }
 
 TEST(Documents, TheArchitectureIsAMap) {
-  EXPECT_LE(read_lines(kRoot / "ARCHITECTURE.md").size(), 200u)
+  EXPECT_LE(read_lines(kRoot / "ARCHITECTURE.md").size(), 240u)
       << "a chapter on one part is a page of docs/";
 }
 

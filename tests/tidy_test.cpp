@@ -54,6 +54,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"card", {"base"}},
     {"kernels", {"base"}},
     {"net", {"base"}},
+    {"media", {"base", "card"}},
     {"hub", {"base", "net"}},
     {"jinja", {"base"}},
     {"text", {"base", "jinja"}},
@@ -99,7 +100,9 @@ const std::map<std::string, std::string> kLibraryFolder = {
     {"pcre2.h", "text"},         {"utf8proc.h", "base"},
     {"liburing.h", "ssd"},       {"xxhash.h", "kv"},
     {"CLI/", "tools"},           {"curl/", "hub"},
-    {"immintrin.h", "kernels"},
+    {"immintrin.h", "kernels"},  {"spng.h", "media"},
+    {"turbojpeg.h", "media"},    {"webp/", "media"},
+    {"gif_lib.h", "media"},
 };
 
 // The text between the quotes or brackets of an #include line, or "".

@@ -68,6 +68,7 @@ Result<CheckOptions> resolve(const Raw& raw) {
 int run(int argc, char** argv) {
   const std::map<std::string, Check> checks = {{"model", check_models},
                                                {"families", check_families},
+                                               {"images", check_images},
                                                {"quantize", check_quantised},
                                                {"templates", check_templates},
                                                {"tokenizers", check_tokenizers}};
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
   add_command(app, raw, "model", "Models with expected.json: tokens, log-probabilities, likelihood",
               true);
   add_command(app, raw, "families", "Fixtures of model families: logits and greedy tokens", true);
+  add_command(app, raw, "images", "Fixtures with pictures: what a tower reads of them", false);
   add_command(app, raw, "quantize", "Checkpoints and their quantised forms: every tensor", true);
   add_command(app, raw, "templates", "Chat templates: rendered bytes", false);
   add_command(app, raw, "tokenizers", "Tokenizers: ids and decoded text", false);

@@ -153,7 +153,7 @@ struct CodedAhead {
   static constexpr int kAhead = 2;
   int first = 0, end = 0;  // Pages of the block.
   int32_t block = 0;       // Its first page.
-  int32_t last = 0;        // Behind the sequence's last page of codes.
+  int32_t last = 0;        // After the sequence's last page of codes.
 
   [[gnu::always_inline]] const uint8_t* of_keys(const CodedCall<V>& call, int page) const {
     const int next = page + kAhead;

@@ -222,7 +222,7 @@ template <class V, class B>
 void centre_keys(const CodedPages& to, const uint16_t* keys, float* r, uint8_t* out) {
   using Float = typename V::Float;
   constexpr int kVecs = kPageTokens / V::kLanes;
-  float* const mean = r + int64_t{to.k_dim} * kPageTokens;  // Behind them.
+  float* const mean = r + int64_t{to.k_dim} * kPageTokens;  // After them.
   float most = 0;
   for (int32_t i = 0; i < to.k_dim; ++i) {
     Float x[kVecs];
