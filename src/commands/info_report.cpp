@@ -114,7 +114,7 @@ Result<void> print_info_text(const ModelReport& r) {
     print_plan(*r.plan);
     WEIR_TRY(print_experts(r.model, *r.plan));
     print_limits(*r.plan);
-    std::printf("speculation: %s\n", describe_drafts(r.options).c_str());
+    std::printf("speculation: %s\n", describe_drafts(r.options, r.model).c_str());
     print_prompt_cache(r);
   }
   if (const std::string note = format_note(r.model, r.choice.kv_format); !note.empty())
@@ -148,7 +148,7 @@ void print_info_json(const ModelReport& r) {
   w.field("macs", r.model.token_work().macs).end_object();
   w.key("footprint");
   fit::write_json(w, r.footprint);
-  w.field("speculation", describe_drafts(r.options));
+  w.field("speculation", describe_drafts(r.options, r.model));
   w.key("plan");
   if (r.plan)
     write_plan(w, *r.plan);

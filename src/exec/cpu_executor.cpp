@@ -35,6 +35,8 @@ Result<void> CpuExecutor::take_memory(kv::MemoryLayout layout, std::span<const i
                                       const kv::StateSlots& slots) {
   WEIR_ASSIGN(kv::KvCache cache, kv::KvCache::create(std::move(layout), page_counts, slots));
   cache_.emplace(std::move(cache));
+  if (model::Drafter* drafter = model_.drafter())
+    drafter_.emplace(*drafter, *cache_, team_, model_.options().rows_max);
   return {};
 }
 

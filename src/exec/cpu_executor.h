@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/thread_team.h"
+#include "exec/cpu_drafter.h"
 #include "exec/executor.h"
 #include "kv/kv_cache.h"
 #include "model/model.h"
@@ -30,6 +31,7 @@ class CpuExecutor final : public Executor, private model::RowSink {
   kv::PageMemory& memory() override { return *cache_; }
   void begin(Lane lane, const StepWork& work) override;
   bool advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) override;
+  Drafter* drafter() override { return drafter_ ? &*drafter_ : nullptr; }
   std::string lost_weights() const override;
   void rest() override { model_.give_back_scratch(); }
 
@@ -55,6 +57,7 @@ class CpuExecutor final : public Executor, private model::RowSink {
   const kernels::Ops& ops_;
   ThreadTeam& team_;
   std::optional<kv::KvCache> cache_;
+  std::optional<CpuDrafter> drafter_;
   std::vector<sample::SamplerScratch> scratch_;  // By team member.
   std::array<Running, 2> lanes_;
   const StepWork* work_ = nullptr;  // Of the call of advance() at hand.

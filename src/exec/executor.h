@@ -19,6 +19,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "exec/drafter.h"
 #include "exec/step_work.h"
 #include "kv/layout.h"
 #include "kv/page_memory.h"
@@ -74,6 +75,9 @@ class Executor {
   // Computes so many sublayers of the lane's batch, or those that are left; true when it is done.
   // `meanwhile` may be null. REQUIRES: it is, unless the whole batch is computed.
   virtual bool advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) = 0;
+
+  // What drafts beside its steps; null: nothing does. REQUIRES: its memory is taken.
+  virtual Drafter* drafter() { return nullptr; }
 
   // Why the weights are not any more what was placed; empty: they are.
   virtual std::string lost_weights() const = 0;

@@ -231,7 +231,7 @@ struct KvPages {
 // Attention of `rows` consecutive positions of one sequence over its pages, for the `group` query
 // heads that share one KV head. Row r has position p = first_position + r and sees key j iff
 // j <= p and (window == 0 or j > p - window, or, with chunks, j / window == p / window), or both p
-// and j lie in [span_begin, span_end).
+// and j lie in [span_begin, span_end); and j >= first_key.
 //   s_j = softcap(scale * (q . k_j)), softcap(s) = c * tanh(s / c) if c > 0
 //   out = sum_j exp(s_j - m) v_j / (sum_j exp(s_j - m) [+ exp(sink - m)])
 // Order: q . k ascending in the dimension (one accumulator a token); keys in blocks of 256 tokens
@@ -240,7 +240,7 @@ struct KvPages {
 // exponentials over 16 lanes (token % 16) ascending, then a fixed tree. A key that a row does not
 // see contributes nothing (its page bytes may be garbage, even NaN). The result for a row must not
 // depend on `rows`. REQUIRES: kv_head < kv_heads; pages that hold a key which some row sees have
-// numbers >= 0 (the others may be anything); window >= 0; softcap >= 0.
+// numbers >= 0 (the others may be anything); window >= 0; softcap >= 0; first_key <= first_position.
 struct AttendArgs {
   const float* q = nullptr;  // [rows][...]: head h of row r at q + r * q_stride + h * k_dim.
   int64_t q_stride = 0;
@@ -260,6 +260,7 @@ struct AttendArgs {
   int32_t window = 0;
   bool chunks = false;
   int32_t span_begin = 0, span_end = 0;  // Positions that see each other; equal: none.
+  int32_t first_key = 0;                 // No row sees a key before it.
   const float* sinks = nullptr;          // [group] or null.
   void* scratch = nullptr;               // kScratchBytes.
 };

@@ -361,6 +361,7 @@ Broken attend(const KvPages& kv, const AttendArgs& args) {
   }
   REQUIRE(args.rows >= 0 && args.first_position >= 0 && args.window >= 0);
   REQUIRE(!args.chunks || args.window > 0);
+  REQUIRE(args.first_key >= 0 && args.first_key <= args.first_position);
   REQUIRE(args.kv_head >= 0 && args.kv_head < kv.kv_heads);
   REQUIRE(args.group >= 1);
   REQUIRE(args.softcap >= 0);
@@ -377,7 +378,8 @@ Broken attend(const KvPages& kv, const AttendArgs& args) {
     return nullptr;
   }
   const int32_t window = args.chunks ? args.first_position % args.window + 1 : args.window;
-  const int32_t first = window > 0 ? std::max(args.first_position + 1 - window, 0) : 0;
+  const int32_t first =
+      std::max(window > 0 ? std::max(args.first_position + 1 - window, 0) : 0, args.first_key);
   for (int32_t page = first / kPageTokens; page <= last / kPageTokens; ++page)
     REQUIRE(args.pages[page] >= 0);
   return nullptr;

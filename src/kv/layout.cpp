@@ -39,7 +39,9 @@ int64_t head_bytes(const PagedNeed& need, kernels::FloatType type) {
 }
 
 bool sensible(const PagedNeed& need) {
-  return need.heads > 0 && need.k_dim > 0 && need.v_dim > 0 && need.window >= 0 &&
+  // Without values it is a page's own: numbers that no row attends to.
+  const bool values = need.v_dim > 0 || (need.v_dim == 0 && need.tokens_per_key == kPageTokens);
+  return need.heads > 0 && need.k_dim > 0 && values && need.window >= 0 &&
          need.tokens_per_key > 0 && (need.tokens_per_key == 1 || need.window == 0) &&
          (!need.values_in_keys ||
           (need.v_dim <= need.k_dim && need.k_dim <= kernels::kValuesInKeysMax));

@@ -20,7 +20,8 @@ struct PagedNeed {
   int32_t window = 0;
   // A value is the first v_dim numbers of its key, and needs no memory of its own.
   bool values_in_keys = false;
-  // One key stands for so many consecutive tokens, and lies in the page of the last of them: token
+  // One key, which may come without a value where it is a page's, stands for so many consecutive
+  // tokens, and lies in the page of the last of them: token
   // t's in slot t % kPageTokens / tokens_per_key. Above 1: no window.
   int32_t tokens_per_key = 1;
   // Its reader takes codes as well (kv/format.h).

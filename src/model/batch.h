@@ -51,6 +51,9 @@ struct BatchSlice {
   int32_t prompt_length = 0;
   kv::MemoryView memory;  // The sequence's, covering all positions of the slice.
   Mask mask{};
+  // No row of it attends to a position before this one: of a drafter, which may not have computed
+  // what comes first. At most first_position.
+  int32_t first_key = 0;
   // What its weights come with (Model::bind_adapter()), and by what the adapter's own scale is
   // multiplied; null: nothing. It outlives the pass.
   const Adapter* adapter = nullptr;
@@ -65,6 +68,13 @@ struct VectorRows {
   int32_t row_begin = 0;
   int32_t rows = 0;
   const float* vectors = nullptr;
+};
+
+// Rows that begin with a token and with what another model has left of the position before
+// (ModelSpec::features).
+struct FeatureRows {
+  std::span<const float* const> of_row = {};  // By row: [FeatureInput::width]; empty: none of it.
+  bool projected = false;  // They are as wide as the model, and come from its own last rows.
 };
 
 // What is wanted of consecutive rows of one slice. RowSink::on_rows() gets it.
@@ -95,6 +105,7 @@ struct Batch {
   const Taken* before = nullptr;       // What the step before leaves.
   std::span<const BatchSlice> slices;  // Ascending and contiguous in rows.
   std::span<const VectorRows> vectors = {};
+  FeatureRows features = {};
   // By row, or empty: each row's angles are those of its position.
   std::span<const RopePosition> rope_positions = {};
   std::span<const Wanted> wanted = {};  // Ascending in rows; no row is in two of them.

@@ -21,6 +21,8 @@ void BatchBuilder::clear() {
   slices_.clear();
   marks_.clear();
   vectors_.clear();
+  features_.clear();
+  projected_ = false;
   rope_positions_.clear();
   wanted_.clear();
 }
@@ -98,11 +100,13 @@ void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
 }
 
 Batch BatchBuilder::batch(const Taken* before) const {
+  CHECK(features_.empty() || features_.size() == tokens_.size());
   CHECK(rope_positions_.empty() || rope_positions_.size() == tokens_.size());
   return {.tokens = tokens_,
           .before = before,
           .slices = slices_,
           .vectors = vectors_,
+          .features = {.of_row = features_, .projected = projected_},
           .rope_positions = rope_positions_,
           .wanted = wanted_};
 }

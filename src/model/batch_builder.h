@@ -31,6 +31,13 @@ class BatchBuilder {
   void add_place(int32_t place) { add_row(-1 - place); }
   // Rows of [rows, hidden_size] vectors.
   void add_vectors(const float* vectors, int32_t rows);
+  // A token with a feature (FeatureRows). REQUIRES: so it is for every row of the batch.
+  void add_feature(int32_t id, const float* feature) {
+    add_row(id);
+    features_.push_back(feature);
+  }
+  // The features come from the model's own last rows.
+  void set_projected() { projected_ = true; }
   // The angles of the row added last are not those of its position. REQUIRES: so it is for every
   // row of the batch.
   void set_rope_position(const RopePosition& position) { rope_positions_.push_back(position); }
@@ -67,6 +74,8 @@ class BatchBuilder {
   std::vector<BatchSlice> slices_;
   std::vector<kv::StateMark> marks_;  // Of the slices; never more than it was made for.
   std::vector<VectorRows> vectors_;
+  std::vector<const float*> features_;
+  bool projected_ = false;
   std::vector<RopePosition> rope_positions_;
   std::vector<Wanted> wanted_;
 };

@@ -1,6 +1,7 @@
 #include "model/decoder.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "model/families.h"
@@ -10,9 +11,11 @@
 
 namespace weir::model {
 
-Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
-    : ops_(ops) {
+Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops,
+                 std::vector<FeatureTap> taps)
+    : ops_(ops), taps_(std::move(taps)) {
   spec_ = std::move(spec);
+  taps_last_ = std::ranges::count(taps_, sublayers(), &FeatureTap::sublayer) > 0;
   options_ = options;
   if (options.compute == Compute::kFast && ops.attend_prompt != ops.attend)
     prompts_differ_from_ = ops.prompts_in_bf16 ? 0 : ops.attend_prompt_from;
@@ -24,24 +27,50 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card,
                                                const ModelOptions& options, const kernels::Ops& ops,
                                                int members) {
   WEIR_ASSIGN(ModelSpec spec, spec_from_config(card.config.root()));
-  return bind(card, std::move(spec), options, ops, members);
+  if (!options.draft) return bind(card, std::move(spec), options, ops, members);
+  WEIR_ASSIGN(DraftSpec draft, draft_spec(spec, card, options.draft->card));
+  WEIR_ASSIGN(auto decoder, bind(card, std::move(spec), options, ops, members, draft.taps));
+  WEIR_TRY(decoder->bind_drafter(std::move(draft), card, members));
+  return decoder;
 }
 
 Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, ModelSpec spec,
                                                const ModelOptions& options, const kernels::Ops& ops,
-                                               int members) {
-  std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops));
+                                               int members, std::vector<FeatureTap> taps,
+                                               const DecoderPlace& place) {
+  std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops, std::move(taps)));
   decoder->checkpoint_ = card.tensors;
   std::string_view pairs;
   decoder->paired_rows_ =
       card.config.root()["rope_parameters"]["pairs"].get(pairs) == simdjson::SUCCESS &&
       pairs == "neighbours";
-  WEIR_TRY(decoder->bind_weights(card.weights));
+  WEIR_TRY(decoder->bind_weights(card.weights, place));
   WEIR_TRY(decoder->make_workspace(members));
   return decoder;
 }
 
-Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
+// Its layers remember in the same pages, after those of the model's own.
+Result<void> Decoder::bind_drafter(DraftSpec draft, const card::ModelCard& card, int members) {
+  WEIR_ASSIGN(drafter_, Drafter::bind(std::move(draft), *this, card, ops_, members));
+  std::ranges::copy(drafter_->memory_needs(), std::back_inserter(needs_));
+  options_.draft->card = nullptr;
+  return {};
+}
+
+bool Decoder::pack_until(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
+                         Clock::time_point until) {
+  return store_.pack(team, progress, until) &&
+         (!drafter_ || drafter_->pack_until(team, progress, until));
+}
+
+WeightFiles Decoder::files() const {
+  return {.all = checkpoint_->files(),
+          .in_place = store_.mapped_files(),
+          .fault = store_.fault(),
+          .draft = drafter_ ? &drafter_->net() : nullptr};
+}
+
+Result<void> Decoder::bind_weights(const card::WeightFormat& format, const DecoderPlace& place) {
   const bool fast = options_.compute == Compute::kFast;
   WeightBinder binder(*checkpoint_, spec_, format,
                       {.int8 = fast,
@@ -58,11 +87,17 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   } else {
     bank_ = std::make_unique<ResidentBank>(store_);
   }
-  embedding_ = std::make_unique<Embedding>(binder, spec_);
+  if (place.copies_floats) store_.copy_floats();
+  if (place.embedding == nullptr) own_embedding_ = std::make_unique<Embedding>(binder, spec_);
+  embedding_ = own_embedding_ ? own_embedding_.get() : place.embedding;
+  if (spec_.features) features_ = std::make_unique<FeatureProjection>(binder, spec_, scratch_);
+  left_ = scratch_.ask<float>(BufferUse::kWholePass, {.per_row = left_width()});
   if (spec_.token_inputs) token_table_ = std::make_unique<TokenTable>(binder, spec_, scratch_);
   if (spec_.hyper) hyper_ = std::make_unique<HyperStreams>(binder, spec_, scratch_);
   if (spec_.streams) streams_ = std::make_unique<StreamTable>(binder, spec_, scratch_);
   LayerBuilder builder(binder, spec_, *bank_, context_max(), ropes_, scratch_);
+  builder.remember_after(place.memories);
+  if (features_) builder.set_beside(features_->beside());
   for (const Sublayer& sublayer : spec_.sublayers) {
     layers_.push_back(
         builder.make_layer(sublayer, token_table_.get(), streams_.get(), hyper_.get()));
@@ -75,11 +110,12 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
                     " without experts");
   for (const auto& layer : layers_) facts_.push_back(layer->facts());
   layers_leave_nothing_ = std::ranges::all_of(facts_, &LayerFacts::leaves_nothing);
-  head_ = std::make_unique<Head>(binder, spec_, *embedding_, streams_.get(), hyper_.get());
+  head_ =
+      std::make_unique<Head>(binder, spec_, *embedding_, streams_.get(), hyper_.get(), place.head);
   tally_ = binder.tally();
   modules_ = binder.take_modules();
   targets_ = binder.take_targets();
-  return binder.finish();
+  return binder.finish(place.within);
 }
 
 Result<void> Decoder::check_mapped() const {
@@ -101,7 +137,9 @@ Result<void> Decoder::make_workspace(int members) {
   sizes.members = members;
   sizes.hidden = spec_.hidden_size;
   sizes.logit_rows = std::min(options_.rows_max, kLogitRowsMax);
-  sizes.vocab = spec_.vocab_size;
+  sizes.vocab = head_->weight().n;
+  for (const Sublayer& sublayer : spec_.sublayers)
+    if (sublayer.beside_token) sizes.input_width = 2 * spec_.hidden_size;
   sizes.adapter_rank = options_.adapter_rank;
   sizes.input_forms = scratch_.input_forms() | head_->forms();
   for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
@@ -116,6 +154,7 @@ Result<void> Decoder::make_workspace(int members) {
 
 void Decoder::give_back_scratch() {
   workspace_->give_back();
+  if (drafter_) drafter_->give_back_scratch();
   if (slab_) slab_->give_back();
 }
 
@@ -144,11 +183,17 @@ int64_t Decoder::adapter_bytes() const {
 }
 
 ModelMemory Decoder::memory() const {
-  return {.packed_weights = store_.packed_bytes(),
-          .mapped_weights = store_.mapped_bytes(),
-          .scratch = workspace_->bytes() + (slab_ ? slab_->bytes() : 0),
-          .formats = tally_.formats(),
-          .parameters = tally_.numbers()};
+  ModelMemory memory = {.packed_weights = store_.packed_bytes(),
+                        .mapped_weights = store_.mapped_bytes(),
+                        .scratch = workspace_->bytes() + (slab_ ? slab_->bytes() : 0),
+                        .formats = tally_.formats(),
+                        .parameters = tally_.numbers()};
+  if (!drafter_) return memory;
+  const ModelMemory drafts = drafter_->memory();
+  memory.packed_weights += drafts.packed_weights;
+  memory.mapped_weights += drafts.mapped_weights;
+  memory.scratch += drafts.scratch;
+  return memory;
 }
 
 TokenWork Decoder::token_work() const {
@@ -177,6 +222,7 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
             ? ropes_[r].angles(position, length, own)
             : ropes_[r].angles(pass.batch.rope_positions[static_cast<size_t>(row)], length, own);
   }
+  if (!pass.batch.features.of_row.empty()) return;  // FeatureProjection begins it.
   if (const float* vector = pass.batch.vector_of(row, spec_.hidden_size)) {
     std::copy_n(vector, spec_.hidden_size, ws.residual.begin_row(row));
   } else {
@@ -194,9 +240,37 @@ void Decoder::enter(const Pass& pass, size_t i, const RowRange& rows) const {
     if (i > 0 && !late) layers_[i - 1]->leave(pass, begin, end);
     layers_[i]->enter(pass, begin, end);
     if (late) layers_[i - 1]->leave(pass, begin, end);
+    if (!pass.own_inputs || pass.member == 0) leave_taps(pass, static_cast<int32_t>(i), begin, end);
   };
   if (pass.own_inputs) return enter_rows(0, pass.rows());
   claim_rows(pass, rows, enter_rows);
+  pass.team.barrier(pass.member);
+}
+
+// Rows [begin, end) as they enter a sublayer.
+void Decoder::leave_taps(const Pass& pass, int32_t sublayer, int32_t begin, int32_t end) const {
+  if (taps_.empty() || &pass.ws != workspace_.get()) return;
+  const int32_t hidden = spec_.hidden_size;
+  for (size_t t = 0; t < taps_.size(); ++t) {
+    if (taps_[t].sublayer != sublayer) continue;
+    float* const to =
+        pass.ws.at(left_) + int64_t{begin} * left_width() + static_cast<int64_t>(t) * hidden;
+    if (taps_[t].normed) {
+      head_->normalise_stream(pass, begin, end, to, left_width());
+      continue;
+    }
+    for (int64_t row = begin; row < end; ++row)
+      std::copy_n(pass.ws.residual.row(row), hidden, to + (row - begin) * left_width());
+  }
+}
+
+// All rows leave the last sublayer, not only those that something is wanted of.
+void Decoder::leave_last(const Pass& pass) const {
+  claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
+    const trace::Scope scope(trace::Kind::kKernel, "norm");
+    layers_.back()->leave(pass, begin, end);
+    leave_taps(pass, sublayers(), begin, end);
+  });
   pass.team.barrier(pass.member);
 }
 
@@ -227,6 +301,7 @@ void Decoder::begin_rows(const Pass& pass) const {
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
   });
   pass.team.barrier(pass.member);
+  if (!pass.batch.features.of_row.empty()) features_->begin(pass, *embedding_);
   if (token_table_) token_table_->begin(pass);
   if (streams_) streams_->begin(pass);
 }
@@ -269,7 +344,16 @@ void Decoder::forward(const Forward& run, int member) {
     compute(pass, static_cast<size_t>(i));
   }
   if (pass.reads) end_step(pass, *pass.reads);
-  if (run.end == sublayers()) head_->forward(pass, *layers_.back());
+  if (run.end != sublayers()) return;
+  if (taps_last_) leave_last(pass);
+  head_->forward(pass, taps_last_ ? nullptr : layers_.back().get());
+}
+
+void Decoder::remember(const Forward& run, int member) {
+  Pass pass = make_pass(run, member);
+  pass.own_inputs = false;
+  begin_rows(pass);
+  for (const auto& layer : layers_) layer->remember(pass);
 }
 
 void Decoder::begin_step(const Pass& pass, ssd::ExpertStore& store) {

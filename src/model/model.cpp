@@ -23,6 +23,7 @@ Result<std::unique_ptr<Model>> Model::load(const card::ModelCard& card, const Mo
 Result<void> WeightFiles::check() const {
   for (const FileView& file : all) WEIR_TRY(file.check_unchanged());
   if (!fault.empty()) return fail(ErrorCode::kConfig, fault);
+  if (draft != nullptr) return draft->files().check();
   return {};
 }
 

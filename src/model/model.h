@@ -38,7 +38,19 @@ struct StoreOptions;
 namespace weir::model {
 
 class Adapter;
+class Drafter;
 class StreamedBank;
+
+// Of a drafter (model/drafts/drafter.h), which is loaded with the model that it drafts for.
+struct DraftOptions {
+  // Its own files, until bind() has returned; null: it is a module of the model's checkpoint.
+  const card::ModelCard* card = nullptr;
+  int32_t drafts_max = 7;  // Of a sequence, in one round.
+  // Matrices that are stored in floats are held in so many bits; 0: as they are stored.
+  int32_t quantise_bits = 0;
+  // It chooses among so many of the first tokens, where it has the model's head; 0: among all.
+  int32_t vocabulary = 0;
+};
 
 struct ModelOptions {
   Compute compute = Compute::kFast;
@@ -55,6 +67,7 @@ struct ModelOptions {
   int32_t quantise_bits = 0;
   // The largest rank of an adapter; 0: there are no adapters.
   int32_t adapter_rank = 0;
+  std::optional<DraftOptions> draft{};  // None: nothing drafts.
 };
 
 // Rows of numbers that a pass gives, one after another.
@@ -120,6 +133,7 @@ struct TokenWork {
 };
 
 // The files that weights come from.
+class Model;
 struct WeightFiles {
   std::span<const FileView> all;
   // The files that some weight is used from in place: what is computed is right as long as these do
@@ -127,6 +141,8 @@ struct WeightFiles {
   std::span<const FileView* const> in_place;
   // What pack() found in a tensor that cannot be a weight; empty: nothing.
   std::string fault{};
+  // What drafts, whose weights have files besides; null: nothing does.
+  const Model* draft = nullptr;
 
   // After pack(): an error if a file has been changed since bind(), and so may have been read as it
   // never was; or the fault.
@@ -182,6 +198,9 @@ class Model {
   virtual WeightFiles files() const { return {}; }
   // Where experts are streamed, the bank that has them. Null: they are weights like others.
   virtual StreamedBank* streamed_bank() const { return nullptr; }
+  // What guesses further tokens (ModelOptions::draft); its layers' memory is the last of
+  // memory_needs(). Null: nothing does.
+  virtual Drafter* drafter() const { return nullptr; }
 
   // REQUIRES: called by every member with the same arguments; as many rows as the lane has room
   // for at most; every slice's memory covers it. Between two calls for one batch it is the same,

@@ -51,6 +51,9 @@ struct Sublayer {
   std::string hyper{};
   float stream_factor = 1;     // Multiplies the residual stream after it.
   std::string stream_scale{};  // A stored number that multiplies the residual stream after it.
+  // What it reads stands after the row's token, embedded and normed (FeatureInput::kBeside): it is
+  // twice as wide.
+  bool beside_token = false;
   bool late = false;           // Added only after the next sublayer has read the residual stream.
   int memory_of = -1;          // The sublayer whose keys and values it reads; -1: its own.
   int stored_layer = 0;        // Which layer of the checkpoint holds its weights.
@@ -100,6 +103,24 @@ struct HyperConnections {
 };
 inline constexpr int kHyperStreamsMax = 8;  // Twice the most published.
 
+// Of a drafter: what its rows begin with besides a token, which is what another model has left of
+// the position before (Batch::features). The residual stream begins with
+//   kJoined        projection([token, feature])
+//   kFeatureFirst  projection([feature, token])
+//   kBeside        projection(feature); the token stands beside what the first sublayer reads
+//   kAlone         projection(feature), of rows that only leave keys and values (Decoder::remember());
+//                  rows that attend begin with tokens.
+struct FeatureInput {
+  enum Way : uint8_t { kJoined, kFeatureFirst, kBeside, kAlone } way = kJoined;
+  int width = 0;               // Of a feature.
+  std::string projection{};    // A module of the whole model.
+  std::optional<Norm> norm{};  // Of the feature, before it is projected,
+  std::optional<Norm> token_norm{};  // of the token's embedding,
+  std::optional<Norm> out_norm{};    // and of what the projection gives.
+
+  bool joins() const { return way == kJoined || way == kFeatureFirst; }
+};
+
 struct ModelSpec {
   std::string family;  // As config.json names it.
   int vocab_size = 0;
@@ -110,6 +131,7 @@ struct ModelSpec {
   float logit_softcap = 0;
   bool tied_head = false;
   bool head_bias = false;
+  int head_rows = 0;                // Of lm_head, where those are fewer than the vocabulary; or 0.
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
   bool unit_head = false;           // Rows of the head count by their direction alone.
   int learned_positions = 0;        // Positions that have a vector, added to embeddings; 0: none.
@@ -117,10 +139,12 @@ struct ModelSpec {
   Norm final_norm;
   std::vector<Sublayer> sublayers;
   std::optional<TokenInputs> token_inputs;
+  std::optional<FeatureInput> features;
   std::optional<Streams> streams;
   std::optional<HyperConnections> hyper;  // Then of every sublayer.
   // The names of a layer's tensors begin with this and its number.
   std::string layers = "model.layers.";
+  bool numbered_layers = true;  // Or the only one has no number.
   // So many layers, one after another, are one of the checkpoint; in names, # is which of them.
   int layers_in_one = 1;
   // Or with one of these and the number, if the file has such names.
@@ -138,6 +162,8 @@ struct ModelSpec {
   // A module of some layers; where the file stores its weight as [channels, taps, 1], norms that
   // mean w + 1 are stored as that sum.
   std::string convolution;
+  // Whether norms that mean w + 1 are stored as that sum, where something else says it.
+  std::optional<bool> norms_are_sums{};
   // A module of each layer, not square; where the file stores its weight as [k, n], it does so with
   // the weights of all linear layers within layers.
   std::string turned_if{};
@@ -145,6 +171,15 @@ struct ModelSpec {
 };
 
 std::string describe(const ModelSpec& spec);  // One line per distinct layer; golden-tested.
+// A place in a model whose rows another model reads: the residual stream as it enters a sublayer, or,
+// of their count, as it leaves the last one, there also after the final norm.
+struct FeatureTap {
+  int sublayer = 0;
+  bool normed = false;
+
+  bool operator==(const FeatureTap&) const = default;
+};
+
 int layer_count(const ModelSpec& spec);       // Of the checkpoint.
 const Rope* rope_of(const Operation& op);     // Null: none.
 

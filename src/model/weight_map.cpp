@@ -62,7 +62,8 @@ std::string WeightBinder::stored_path(int layer, std::string_view part, int expe
   std::string_view name = default_name(part);
   const auto path_of = [&](std::string_view stored) {
     const int in_one = spec_.layers_in_one;
-    std::string path = layer == kWholeModel ? "" : layers_ + std::to_string(layer / in_one) + ".";
+    std::string path = layer == kWholeModel ? "" : layers_;
+    if (layer != kWholeModel && spec_.numbered_layers) path += std::to_string(layer / in_one) + ".";
     path += stored;
     if (const size_t which = path.find('#'); in_one > 1 && which != path.npos)
       path.replace(which, 1, std::to_string(layer % in_one));
@@ -681,6 +682,7 @@ bool WeightBinder::stores_turned() const {
 }
 
 bool WeightBinder::stores_sums() const {
+  if (spec_.norms_are_sums) return *spec_.norms_are_sums;
   if (checkpoint_.norms_are_sums()) return true;
   for (int layer = 0; !spec_.convolution.empty() && layer < layer_count(spec_); ++layer)
     if (const auto* stored = checkpoint_.find(stored_path(layer, spec_.convolution) + ".weight"))
@@ -743,10 +745,12 @@ void WeightBinder::ignore(int layer, std::string_view part) {
     taker_.take(path + suffix);
 }
 
-Result<void> WeightBinder::finish() const {
+Result<void> WeightBinder::finish(std::string_view within) const {
   if (failed()) return tl::unexpected(*taker_.error());
   for (const card::StoredTensor& stored : checkpoint_.tensors()) {
-    if (taker_.taken(stored.name) || is_ignorable(stored.name) || is_unused(stored.name) ||
+    if (!stored.name.starts_with(within)) continue;
+    if (taker_.taken(stored.name) || (within.empty() && is_ignorable(stored.name)) ||
+        is_unused(stored.name) ||
         (format_.quantised() && is_activation_scale(stored.name)))
       continue;
     return fail(ErrorCode::kConfig, checkpoint_.file(stored).name() + ": tensor '" + stored.name +

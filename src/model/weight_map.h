@@ -91,6 +91,8 @@ class WeightBinder {
     int32_t n = 0;
   };
 
+  // The file's norms that mean w + 1 are stored as that sum.
+  bool norms_are_sums() const { return sums_stored_; }
   bool has_weight(int layer, std::string_view part) const;
   bool has_tensor(int layer, std::string_view name) const;  // Of that name itself.
   Linear linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias = false,
@@ -146,8 +148,9 @@ class WeightBinder {
   void refuse(Error error) { taker_.refuse(std::move(error)); }
   // Something was wrong: what else would be bound, and the memory it takes, is of no use.
   bool failed() const { return taker_.error().has_value(); }
-  // The first error; else the first tensor that nothing has bound.
-  Result<void> finish() const;
+  // The first error; else the first tensor that nothing has bound, of those whose names begin with
+  // `within`.
+  Result<void> finish(std::string_view within = {}) const;
   // What has been bound so far.
   const WeightTally& tally() const { return tally_; }
   // The modules among it that may be stored quantised, or are.

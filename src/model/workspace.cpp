@@ -37,20 +37,21 @@ class Cutter {
 
 void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
   const int64_t rows = s.rows;
+  const int64_t input = std::max(s.hidden, s.input_width);
   w.residual = {c.take<float>(rows * s.hidden), s.hidden};
-  w.normed = c.take<float>(rows * s.hidden);
+  w.normed = c.take<float>(rows * input);
   w.position = c.take<int32_t>(rows);
   w.slice = c.take<int32_t>(rows);
   w.angles = c.take<Angles>(rows * static_cast<int64_t>(s.rope_dims.size()));
   w.own_angles.clear();
   for (const int32_t dim : s.rope_dims) w.own_angles.push_back(c.take<float>(rows * dim));
-  w.normed_forms = c.take_forms(rows * s.hidden, rows, s.input_forms);
+  w.normed_forms = c.take_forms(rows * input, rows, s.input_forms);
   w.own_normed.clear();
   w.own_forms.clear();
   for (int i = 0; i < s.members; ++i) {
     const int64_t own = std::min<int64_t>(rows, Workspace::kOwnRows);
-    w.own_normed.push_back(c.take<float>(own * s.hidden));
-    w.own_forms.push_back(c.take_forms(own * s.hidden, own, s.input_forms));
+    w.own_normed.push_back(c.take<float>(own * input));
+    w.own_forms.push_back(c.take_forms(own * input, own, s.input_forms));
   }
   w.adapted = {};
   if (s.adapter_rank > 0) {

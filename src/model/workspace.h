@@ -24,6 +24,7 @@ struct WorkspaceSizes {
   int32_t replay_rows = 0;  // After those in the buffers of sublayers.
   int32_t members = 0;
   int32_t hidden = 0;
+  int32_t input_width = 0;  // Of sublayers' inputs; 0: hidden.
   int32_t logit_rows = 0, vocab = 0;
   std::vector<int32_t> rope_dims;
   int32_t adapter_rank = 0;  // The largest of an adapter; 0: there are none.
@@ -67,7 +68,7 @@ struct Workspace {
 
   // Per row.
   Residual residual;        // [rows, hidden]
-  float* normed = nullptr;  // [rows, hidden]: input of a sublayer.
+  float* normed = nullptr;  // [rows, input width]: input of a sublayer.
   int32_t* position = nullptr;
   int32_t* slice = nullptr;        // Index of the row's slice.
   Angles* angles = nullptr;        // [ropes][rows]

@@ -1,5 +1,8 @@
 #include "program/draft_sources.h"
 
+#include "base/concat.h"
+#include "model/drafts/drafter.h"
+#include "sched/computed_drafts.h"
 #include "sched/copy_drafts.h"
 #include "sched/prediction_drafts.h"
 #include "ssd/expert_store.h"
@@ -18,21 +21,32 @@ sched::SpeculationOptions DraftSources::for_engine(const Options& options,
   return speculation;
 }
 
-DraftSources make_draft_sources(const Options& options, int32_t sequences_max) {
+DraftSources make_draft_sources(const Options& options, exec::Executor& executor,
+                                int32_t running_max) {
   DraftSources made;
-  if (options.speculative == Speculative::kOff) return made;
-  made.sources.push_back(std::make_unique<sched::PredictionDrafts>(sequences_max));
-  made.sources.push_back(std::make_unique<sched::CopyDrafts>());
+  if (drafts_copies(options)) {
+    made.sources.push_back(std::make_unique<sched::PredictionDrafts>(
+        sched::sequences_max(options.queue, running_max)));
+    made.sources.push_back(std::make_unique<sched::CopyDrafts>());
+  }
+  if (exec::Drafter* drafter = executor.drafter())
+    made.sources.push_back(std::make_unique<sched::ComputedDrafts>(*drafter, running_max));
   return made;
 }
 
-bool drafts_copies(const Options& options) { return options.speculative != Speculative::kOff; }
+bool drafts_copies(const Options& options) {
+  return options.speculative == Speculative::kAuto || options.speculative == Speculative::kNgram;
+}
 
-std::string describe_drafts(const Options& options) {
+std::string describe_drafts(const Options& options, const model::Model& model) {
   if (options.speculative == Speculative::kOff) return "off (--speculative off)";
-  return "copies of the prompt, the answer and 'prediction' (--speculative " +
-         std::string(word_of(options.speculative)) + "), at most " +
-         std::to_string(options.num_draft_tokens) + " drafts of a sequence in a step, as many as pay";
+  std::string out;
+  if (const model::Drafter* drafter = model.drafter()) out = drafter->describe();
+  if (drafts_copies(options))
+    out += concat({out.empty() ? "" : "; ", "copies of the prompt, the answer and 'prediction'"});
+  return concat({out, " (--speculative ", word_of(options.speculative), "), at most ",
+                 std::to_string(options.num_draft_tokens),
+                 " drafts of a sequence in a step, as many as pay"});
 }
 
 }  // namespace weir

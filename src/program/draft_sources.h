@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/executor.h"
 #include "model/model.h"
 #include "program/options.h"
 #include "sched/draft_source.h"
@@ -22,12 +23,14 @@ struct DraftSources {
   sched::SpeculationOptions for_engine(const Options& options, const model::Model& model) const;
 };
 
-// For as many sequences as the engine tells apart (sched::sequences_max()).
-DraftSources make_draft_sources(const Options& options, int32_t sequences_max);
+// For as many sequences as the engine tells apart (sched::sequences_max()), of which so many run.
+// The executor outlives them; it has its memory.
+DraftSources make_draft_sources(const Options& options, exec::Executor& executor,
+                                int32_t running_max);
 
 // Texts are indexed for answers.
 bool drafts_copies(const Options& options);
 // What is used and why.
-std::string describe_drafts(const Options& options);
+std::string describe_drafts(const Options& options, const model::Model& model);
 
 }  // namespace weir

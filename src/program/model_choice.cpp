@@ -24,8 +24,23 @@ Result<ModelChoice> choose_model(const Options& options, card::ModelCard model_c
       choice.compute == model::Compute::kExact ? kv::Format::kF32 : kv::Format::kF16;
   choice.kv_format = options.kv_cache.value_or(options.turbo_kv ? kv::Format::kTq4 : plain);
   choice.threads = options.threads > 0 ? options.threads : ThreadTeam::usable_cores();
+  WEIR_ASSIGN(choice.draft, choose_drafter(options, choice.model_card));
   return choice;
 }
+
+namespace {
+
+std::optional<model::DraftOptions> draft_options(const Options& options,
+                                                 const ModelChoice& choice) {
+  if (!choice.draft.any()) return std::nullopt;
+  const bool exact = choice.compute == model::Compute::kExact;
+  return model::DraftOptions{.card = choice.draft.card.get(),
+                             .drafts_max = options.num_draft_tokens,
+                             .quantise_bits = exact ? 0 : options.draft_bits,
+                             .vocabulary = options.draft_vocabulary};
+}
+
+}  // namespace
 
 model::ModelOptions model_options(const Options& options, const ModelChoice& choice) {
   return {.compute = choice.compute,
@@ -35,7 +50,8 @@ model::ModelOptions model_options(const Options& options, const ModelChoice& cho
           .context_max = options.ctx_size,
           .stream_experts = options.stream_experts,
           .quantise_bits = options.quantize,
-          .adapter_rank = options.takes_adapters() ? options.max_lora_rank : 0};
+          .adapter_rank = options.takes_adapters() ? options.max_lora_rank : 0,
+          .draft = draft_options(options, choice)};
 }
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
+#include "program/draft_choice.h"
 #include "program/options.h"
 
 namespace weir {
@@ -16,6 +17,7 @@ struct ModelChoice {
   model::Compute compute = model::Compute::kFast;
   kv::Format kv_format = {};
   int threads = 1;
+  DraftChoice draft;
 };
 
 // Asks the kernel for the AMX tiles where they are chosen: call before any other thread starts.

@@ -65,7 +65,11 @@ constexpr std::array kSortWords = {SortWord{"downloads", "downloads"}, SortWord{
 
 constexpr std::array kSpeculativeWords = {Word<Speculative>{"auto", Speculative::kAuto},
                                           Word<Speculative>{"off", Speculative::kOff},
-                                          Word<Speculative>{"ngram", Speculative::kNgram}};
+                                          Word<Speculative>{"ngram", Speculative::kNgram},
+                                          Word<Speculative>{"draft", Speculative::kDraft},
+                                          Word<Speculative>{"eagle3", Speculative::kEagle3},
+                                          Word<Speculative>{"mtp", Speculative::kMtp},
+                                          Word<Speculative>{"dflash", Speculative::kDflash}};
 
 template <auto kField, const auto& kWords>
 bool choose(Options& options, std::string_view word) {
@@ -202,15 +206,28 @@ const std::array kRows = {
     Row{"load-stay", "SECONDS", &Options::load_stay, kServeOnly, "Several models",
         "How long a model that was just loaded stays, whatever other is wanted", "10"},
 
-    Row{"speculative", "auto|off|ngram", Choice{choose<&Options::speculative, kSpeculativeWords>},
-        kPlanning, "Speculation",
+    Row{"speculative", "auto|off|ngram|draft|eagle3|mtp|dflash",
+        Choice{choose<&Options::speculative, kSpeculativeWords>}, kPlanning, "Speculation",
         "Which drafts of answers a step computes with them, to take those that are right: more "
         "tokens a second and the same answers, to the bit (docs/speculation.md). ngram: copies of "
-        "the prompt, the answer and a request's prediction; auto: all that the model has, as many "
-        "as pay",
+        "the prompt, the answer and a request's prediction; draft, eagle3, mtp, dflash: a drafter of "
+        "that kind (docs/drafters.md); auto: all that there is, as many as pay",
         "auto"},
     Row{"num-draft-tokens", "N", &Options::num_draft_tokens, kPlanning, "Speculation",
         "Most drafts of a sequence in a step, 1 to 15", "7"},
+    Row{"draft-model", "DIR", &Options::draft_model, kPlanning, "Speculation",
+        "A drafter for the model: a small model with the same vocabulary, or a head that was trained "
+        "for it (EAGLE-3, MTP, DFlash). Without it a module of the model's own checkpoint drafts, if "
+        "there is one (MTP)",
+        "none"},
+    Row{"draft-bits", "0|4|8", &Options::draft_bits, kPlanning, "Speculation",
+        "Bits in which a drafter's matrices are held that are stored in floats; 0: as they are "
+        "stored, as always with --compute exact",
+        "4"},
+    Row{"draft-vocabulary", "N", &Options::draft_vocabulary, kPlanning, "Speculation",
+        "How many of the first tokens of the vocabulary, the most frequent ones in most, a drafter "
+        "without a head of its own chooses among; 0: all",
+        "32768"},
 
     Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
         "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "

@@ -153,6 +153,10 @@ enum class Speculative : uint8_t {
   kAuto,  // What there is.
   kOff,
   kNgram,  // Copies of texts alone.
+  kDraft,  // A drafter of one kind alone.
+  kEagle3,
+  kMtp,
+  kDflash,
 };
 
 // Where layers have states, all sequences together have so many drafts in a step at most: rows of
@@ -162,6 +166,9 @@ inline constexpr int32_t kStateDraftsMax = 64;
 struct SpeculativeOptions {
   Speculative speculative = Speculative::kAuto;
   int32_t num_draft_tokens = 7;  // At most, of a sequence in a step.
+  std::string draft_model;            // Folder of a drafter; empty: none, or the model's own.
+  int32_t draft_bits = 4;             // Its matrices are held in so many; 0: as they are stored.
+  int32_t draft_vocabulary = 32768;   // Tokens that it chooses among; 0: all.
 };
 
 // Several models in one process, which come and go.

@@ -118,6 +118,10 @@ Result<void> check_quantising(const Options& o) {
 }
 
 Result<void> check_speculative(const SpeculativeOptions& o) {
+  if (o.draft_bits != 0 && o.draft_bits != 4 && o.draft_bits != 8)
+    return fail(ErrorCode::kConfig,
+                "--draft-bits: expected 0, 4 or 8, found " + std::to_string(o.draft_bits));
+  WEIR_TRY(in_range("--draft-vocabulary", o.draft_vocabulary, 0, kIntMax));
   return in_range("--num-draft-tokens", o.num_draft_tokens, 1, sched::DraftSource::kDraftsMax);
 }
 

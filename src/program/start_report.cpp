@@ -102,7 +102,7 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
   log_memory(plan);
   log_limits(options, plan);
   if (const std::string note = format_note(model, choice.kv_format); !note.empty()) log::info(note);
-  log::info("speculation " + describe_drafts(options));
+  log::info("speculation " + describe_drafts(options, model));
 }
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,

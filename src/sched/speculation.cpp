@@ -51,6 +51,7 @@ Speculation::Speculation(EngineState& state, const SpeculationOptions& options)
       sources_(drafts_max_ == 0 ? std::vector<DraftSource*>() : options.sources),
       measured_(options.measured),
       stalled_seconds_(options.stalled_seconds),
+      followed_(sources_.size()),
       controller_(sources_.empty() ? 0 : state.sequences.count(), state.limits.running_max,
                   sources_.size()) {
   if (sources_.empty()) return;
@@ -165,7 +166,8 @@ void Speculation::ask(StepBuffer& next, StepBuffer& before, int32_t source) {
     CHECK(order.count >= 0 && order.count <= std::ssize(order.drafts));
     made += order.count;
   }
-  const double taken = seconds_since(begin);
+  const double taken =
+      seconds_since(begin) + std::exchange(followed_[static_cast<size_t>(source)], 0);
   controller_.note_drafting(source, made, taken);
   Gauge& seconds = state_.stats.draft_seconds[asked.kind()];
   seconds.set(seconds.value() + taken);
@@ -228,10 +230,24 @@ void Speculation::write(StepBuffer& next) {
     candidate.row = next.step.slices[candidate.slice].seq->slot;
 }
 
+// What they have computed after the step before counts as this step's, for whose drafts it was; also
+// where none were asked for.
+double Speculation::follow_all(const exec::StepWork& work) {
+  const double before = std::exchange(following_, 0);
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (followed_[i] > 0) controller_.note_drafting(static_cast<int32_t>(i), 0, followed_[i]);
+    const Clock::time_point begin = Clock::now();
+    sources_[i]->follow(work);
+    followed_[i] = sources_[i]->computes() ? seconds_since(begin) : 0;
+    following_ += followed_[i];
+  }
+  return before;
+}
+
 void Speculation::follow(StepBuffer& ran, const StepBuffer& before, double seconds) {
   if (sources_.empty()) return;
   const exec::StepWork work = ran.work(&before);
-  for (DraftSource* source : sources_) source->follow(work);
+  seconds += follow_all(work);
   int32_t tokens = 0;
   for (const Wanted& wanted : ran.batch.wanted()) {
     const bool next = wanted.kind == Wanted::kNext || wanted.kind == Wanted::kVerify;

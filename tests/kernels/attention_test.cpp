@@ -25,6 +25,7 @@ struct Case {
   int32_t tokens = 100;
   int32_t window = 0;
   bool chunks = false;
+  int32_t first_key = 0;
   float softcap = 0;
   bool sinks = false;
   FloatType type = FloatType::kF16;
@@ -38,7 +39,8 @@ struct Case {
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << "kv_heads " << c.kv_heads << " group " << c.group << " k_dim " << c.k_dim
              << " v_dim " << c.v_dim << " tokens " << c.tokens
-             << (c.chunks ? " chunks " : " window ") << c.window << " softcap " << c.softcap
+             << (c.chunks ? " chunks " : " window ") << c.window << " first key "
+             << c.first_key << " softcap " << c.softcap
              << " sinks " << c.sinks << " f" << (c.type == FloatType::kF32 ? 32 : 16)
              << (c.values_in_keys ? " in keys" : "") << (c.anywhere ? " anywhere" : "");
 }
@@ -104,6 +106,7 @@ class Sequence {
       args.softcap = c_.softcap;
       args.window = c_.window;
       args.chunks = c_.chunks;
+      args.first_key = c_.first_key;
       args.sinks = c_.sinks ? sinks_.data() + h * c_.group : nullptr;
       args.scratch = aligned(scratch_);
       KvPages kv = kv_;
@@ -175,8 +178,10 @@ class Sequence {
 
   // Of the row at `position`.
   int32_t first_seen(int32_t position) const {
-    if (c_.window == 0) return 0;
-    return c_.chunks ? position / c_.window * c_.window : std::max(0, position - c_.window + 1);
+    if (c_.window == 0) return c_.first_key;
+    const int32_t windowed =
+        c_.chunks ? position / c_.window * c_.window : std::max(0, position - c_.window + 1);
+    return std::max(windowed, c_.first_key);
   }
 
  private:
@@ -410,6 +415,25 @@ TEST_P(Attention, LooksUpNoPageBeforeTheFirstOneSeen) {
       sequence.forget_pages(begin);
       const std::vector<float> after = sequence.attend(begin, c.tokens);
       EXPECT_TRUE(same_bits(before.data(), after.data(), before.size())) << rows << " rows";
+    }
+  }
+}
+
+// The same rows by themselves and together, of keys that begin anywhere; what lies before them may be
+// anything, and its pages nowhere.
+TEST_P(Attention, SeesNoKeyBeforeTheFirstOne) {
+  for (Case c : kCases) {
+    if (c.tokens < 40) continue;
+    for (const int32_t first : {1, c.tokens / 3, c.tokens - 20}) {
+      c.first_key = first;
+      SCOPED_TRACE(testing::Message() << c);
+      Sequence sequence(*GetParam().ops, c, 14, GetParam().prompt);
+      const int32_t begin = c.tokens - 20;
+      expect_formula(sequence, begin, c.tokens, GetParam().tolerance(1e-5));
+      const std::vector<float> together = sequence.attend(begin, c.tokens);
+      if (!c.anywhere) sequence.forget_pages(begin);
+      const std::vector<float> last = sequence.attend(c.tokens - 1, c.tokens);
+      EXPECT_TRUE(same_bits(together.data() + 19 * sequence.row_floats(), last.data(), last.size()));
     }
   }
 }

@@ -6,10 +6,12 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/check.h"
 #include "exec/cpu_executor.h"
+#include "sched/computed_drafts.h"
 #include "sched/engine.h"
 #include "sched/stage.h"
 
@@ -27,6 +29,7 @@ struct RunnerOptions {
   // The engine waits for begin(), so that its first step knows all requests, whatever the threads'
   // turns are.
   bool held = false;
+  bool computed_drafts = false;  // Of the model's drafter, if it has one, as many as it can.
 };
 
 class EngineRunner {
@@ -41,7 +44,13 @@ class EngineRunner {
       ThreadTeam team(options.members);
       exec::CpuExecutor executor(model, ops, team);
       CHECK(take_memory(executor, model, options).has_value());
-      Engine runs(options.engine, executor, handle_, [this] {
+      EngineOptions engine_options = options.engine;
+      std::optional<ComputedDrafts> drafts;
+      if (options.computed_drafts && executor.drafter() != nullptr) {
+        drafts.emplace(*executor.drafter(), options.engine.running_max);
+        engine_options.speculation.sources.push_back(&*drafts);
+      }
+      Engine runs(engine_options, executor, handle_, [this] {
         wakes_.fetch_add(1, std::memory_order_release);
         wakes_.notify_all();
         if (wake_) wake_();

@@ -247,6 +247,7 @@ WEIR_INLINE void start(const KvPages& kv, const AttendArgs& args, const Room& ro
       room.end[i] = args.span_end;
       if (args.span_begin < room.begin[i]) room.begin[i] = args.span_begin;
     }
+    if (args.first_key > room.begin[i]) room.begin[i] = args.first_key;
     room.max[i] = -__builtin_inff();
     _mm512_store_ps(room.weight_sums + int64_t{i} * kLanes, _mm512_setzero_ps());
     const float* q = args.q + row * args.q_stride + int64_t{head} * kv.k_dim;

@@ -111,6 +111,7 @@ void attend(const KvPages& kv, const AttendArgs& args) {
       begin = std::min(begin, args.span_begin);
       end = args.span_end;
     }
+    begin = std::max(begin, args.first_key);
     for (int32_t h = 0; h < args.group; ++h) {
       const float* q = args.q + r * args.q_stride + int64_t{h} * kv.k_dim;
       float* out = args.out + r * args.out_stride + int64_t{h} * kv.v_dim;

@@ -57,6 +57,7 @@ template <class V>
     query.begin = min(query.begin, args.span_begin);
     query.end = args.span_end;
   }
+  query.begin = max(query.begin, args.first_key);
   query.max = -__builtin_inff();
   query.factor = 0;
   for (float& lane : query.sum) lane = 0;

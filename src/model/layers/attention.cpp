@@ -38,7 +38,7 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
   if (spec_.conv_taps > 0 && source.sublayer.memory_of < 0) state_ = source.memory + 1;
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
-  const int32_t hidden = source.hidden;
+  const int32_t hidden = source.input_width();
   const int32_t q_width = spec_.num_heads * spec_.q_rows();
   const int32_t k_width = spec_.num_kv_heads * spec_.head_dim;
   const int32_t v_width = spec_.num_kv_heads * spec_.v_dim();
@@ -202,6 +202,31 @@ void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
 
 void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
   out_.leave(pass, begin, end);
+}
+
+void AttentionLayer::remember(const Pass& pass) const {
+  claim_rows(pass, pass.all_rows(),
+             [&](int32_t begin, int32_t end) { input_.convert(pass, begin, end); });
+  pass.team.barrier(pass.member);
+  const std::array weights = {&k_, &v_};
+  const std::array outputs = {pass.ws.at(keys_), pass.ws.at(values_)};
+  const int32_t multiple = std::lcm(64, std::lcm(spec_.head_dim, spec_.v_dim()));
+  claim_columns(pass, ColumnShares<2>(pass, weights, multiple), {},
+                [&](const ColumnRange& columns, const kernels::NextWeights& next) {
+                  const Linear& weight = *weights[columns.weight];
+                  const kernels::GemmRange range = {.rows = pass.rows(),
+                                                    .begin = columns.begin,
+                                                    .end = columns.end,
+                                                    .y = outputs[columns.weight],
+                                                    .y_stride = weight.n,
+                                                    .next = next};
+                  multiply(pass, weight, input(pass), range);
+                  add_bias(pass.ops, weight, range);
+                  const Part part = columns.weight == 0 ? kK : kV;
+                  const int32_t dim = head_columns(part);
+                  place(pass, part, 0, pass.rows(), columns.begin / dim, columns.end / dim);
+                });
+  pass.team.barrier(pass.member);
 }
 
 ColumnShares<4> AttentionLayer::shares(const Pass& pass) const {
@@ -424,6 +449,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .chunks = spec_.chunks,
       .span_begin = slice.mask.begin,
       .span_end = slice.mask.end,
+      .first_key = slice.first_key,
       .sinks = sinks_ == nullptr ? nullptr : sinks_ + int64_t{kv_head} * group,
       .scratch = pass.scratch(),
   };

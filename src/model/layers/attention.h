@@ -24,6 +24,8 @@ class AttentionLayer final : public Layer {
                const kernels::NextWeights& after) const override;
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
+  // REQUIRES: no norm over all heads, no convolution.
+  void remember(const Pass& pass) const override;
   LayerFacts facts() const override;
 
  private:

@@ -66,22 +66,35 @@ struct Head::Chunk {
 };
 
 Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding,
-           const StreamTable* streams, const HyperStreams* hyper)
+           const StreamTable* streams, const HyperStreams* hyper, const Head* shared)
     : norm_(binder.norm(kWholeModel, spec.final_norm, spec.hidden_size)),
       streams_(streams),
       hyper_(hyper),
       scale_(spec.logit_scale),
       softcap_(spec.logit_softcap) {
+  if (shared != nullptr) {
+    share(*shared, spec.head_rows);
+    return;
+  }
   const bool stored = binder.has_weight(kWholeModel, "lm_head");
   if (spec.tied_head && !(spec.tied_unless_stored && stored)) {
     weight_ = binder.shared(embedding.weight(), "lm_head");
     binder.ignore(kWholeModel, "lm_head");  // Some files repeat the embedding under this name.
   } else {
-    weight_ =
-        binder.linear(kWholeModel, "lm_head", spec.vocab_size, spec.hidden_size, spec.head_bias);
+    const int32_t rows = spec.head_rows > 0 ? spec.head_rows : spec.vocab_size;
+    weight_ = binder.linear(kWholeModel, "lm_head", rows, spec.hidden_size, spec.head_bias);
     if (spec.unit_head)
       row_scales_ = binder.row_scales(kWholeModel, "lm_head", spec.vocab_size, spec.hidden_size);
   }
+}
+
+// Rows lie in blocks one after another, so the first ones are a matrix by themselves.
+void Head::share(const Head& other, int32_t rows) {
+  weight_ = other.weight_;
+  row_scales_ = other.row_scales_;
+  weight_.target = -1;
+  if (rows == 0 || rows >= weight_.n) return;
+  weight_.n = weight_.floats.n = weight_.quant.n = weight_.float8.n = rows;
 }
 
 void Head::scale_columns(const kernels::GemmRange& range) const {
@@ -130,7 +143,7 @@ kernels::NextWeights Head::first_weights(const Pass& pass) const {
 
 // Rows [begin, end) of those that are wanted, into Workspace::normed: first those whose logits are,
 // `logits` in all, then the hidden ones.
-void Head::normalise_rows(const Pass& pass, const Layer& last, int32_t logits, int32_t begin,
+void Head::normalise_rows(const Pass& pass, const Layer* last, int32_t logits, int32_t begin,
                           int32_t end) const {
   const trace::Scope scope(trace::Kind::kKernel, "norm");
   const Workspace& ws = pass.ws;
@@ -142,7 +155,7 @@ void Head::normalise_rows(const Pass& pass, const Layer& last, int32_t logits, i
     next += entry.rows;
     for (int32_t to = std::max(first, begin); to < std::min(next, end); ++to) {
       const int32_t row = entry.row_begin + to - first;
-      last.leave(pass, row, row + 1);
+      if (last != nullptr) last->leave(pass, row, row + 1);
       if (streams_ != nullptr) streams_->finish_row(pass, row);
       if (hyper_ != nullptr) hyper_->finish_row(pass, row);
       normalise(pass.ops, norm_, ws.residual.row(row), hidden, 0, 1,
@@ -186,7 +199,14 @@ void Head::give_logits(const Pass& pass, const Chunk& chunk) const {
   });
 }
 
-void Head::forward(const Pass& pass, const Layer& last) const {
+void Head::normalise_stream(const Pass& pass, int32_t begin, int32_t end, float* out,
+                            int64_t stride) const {
+  for (int64_t row = begin; row < end; ++row)
+    normalise(pass.ops, norm_, pass.ws.residual.row(row), weight_.k, 0, 1,
+              out + (row - begin) * stride);
+}
+
+void Head::forward(const Pass& pass, const Layer* last) const {
   const std::span<const Wanted> wanted = pass.batch.wanted;
   int32_t rows = 0;
   for (const Wanted& entry : wanted) rows += entry.rows;

@@ -254,7 +254,8 @@ void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim) const {
              {.pages = slice.memory.pages(pass.kv.group_of(memory_)),
               .first_position = ws.position[row],
               .span_begin = slice.mask.begin,
-              .span_end = slice.mask.end});
+              .span_end = slice.mask.end,
+              .first_key = slice.first_key});
     } else {
       if (indexer_->chooses(pass, end - 1))
         end = std::max(row + 1, row + spec_.indexer.top_k - ws.position[row]);
@@ -284,6 +285,7 @@ void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim, const Ro
                                   .scale = spec_.scale,
                                   .span_begin = seen.span_begin,
                                   .span_end = seen.span_end,
+                                  .first_key = seen.first_key,
                                   .scratch = pass.scratch()});
 }
 

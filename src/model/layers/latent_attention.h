@@ -58,6 +58,7 @@ class LatentAttentionLayer final : public Layer {
     const void* const* keys = nullptr;
     int32_t first_position = 0;
     int32_t span_begin = 0, span_end = 0;
+    int32_t first_key = 0;
   };
   void attend(const Pass& pass, const Claim& claim, const RowRange& rows, const Seen& seen) const;
   kernels::KvPages latents(const Pass& pass) const;

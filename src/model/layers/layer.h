@@ -48,6 +48,11 @@ class Layer {
   // Rows [begin, end): adds to the residual stream what compute() has not added already.
   virtual void leave(const Pass& pass, int32_t begin, int32_t end) const = 0;
 
+  // In place of all that: phases that end with a barrier, in which all rows leave the keys and
+  // values of the residual stream as it is, without the sublayer's norm, and nothing else is
+  // computed of them. REQUIRES: members do not enter rows each for themselves.
+  virtual void remember(const Pass& /*pass*/) const {}
+
   virtual LayerFacts facts() const = 0;
 };
 

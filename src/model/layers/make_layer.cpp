@@ -74,6 +74,7 @@ std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer, const 
                         .held = held_};
   source.streams = streams;
   source.hyper = hyper;
+  source.beside = beside_;
   if (tokens != nullptr) {
     source.token_inputs = tokens->inputs();
     source.token_input_width = tokens->width();

@@ -41,6 +41,11 @@ class LayerBuilder {
       held_ = scratch.ask<float>(BufferUse::kWholePass, {.per_row = spec.hidden_size});
   }
 
+  // So many layers of the cache come before those of these layers.
+  void remember_after(int memories) { memories_ = memories; }
+  // What stands beside the stream that sublayers read (Sublayer::beside_token).
+  void set_beside(Buffer<float> beside) { beside_ = beside; }
+
   // `tokens`, `streams` and `hyper`: what computes ModelSpec::token_inputs, ::streams and ::hyper,
   // or null.
   std::unique_ptr<Layer> make_layer(const Sublayer& sublayer, const TokenTable* tokens,
@@ -65,7 +70,7 @@ class LayerBuilder {
   int32_t context_max_;
   std::vector<RopeTable>& ropes_;
   ScratchPlan& scratch_;
-  Buffer<float> held_;
+  Buffer<float> held_, beside_;
   std::vector<int> memory_;  // By sublayer: which layer of the cache it reads.
   int memories_ = 0;
   MoeLayer* last_moe_ = nullptr;

@@ -30,6 +30,7 @@ SublayerInput SublayerInput::bind(const LayerSource& source, uint8_t forms) {
         HyperConnection(source.binder, source.stored_layer(), sublayer.hyper, *source.hyper);
   if (sublayer.pre)
     input.norm = source.binder.norm(source.stored_layer(), *sublayer.pre, source.hidden);
+  if (sublayer.beside_token) input.beside = source.beside;
   return input;
 }
 
@@ -37,6 +38,7 @@ void SublayerInput::enter(const Pass& pass, int32_t begin, int32_t end) const {
   const Residual& residual = pass.ws.residual;
   const int32_t hidden = residual.width();
   float* y = pass.normed();
+  if (beside) return enter_beside(pass, begin, end);
   for (int32_t row = begin; predicts && row < end; ++row) predicts->predict(pass, row);
   for (int32_t row = begin; hyper && row < end; ++row) hyper->read(pass, row);
   if (norm)
@@ -45,6 +47,32 @@ void SublayerInput::enter(const Pass& pass, int32_t begin, int32_t end) const {
     std::copy(residual.row(begin), residual.row(end), y + int64_t{begin} * hidden);
   pass.normed_forms().convert(pass.ops, forms, y + int64_t{begin} * hidden, hidden,
                               {.k = hidden, .begin = begin, .end = end, .columns = hidden},
+                              pass.prompt_begin);
+}
+
+void SublayerInput::convert(const Pass& pass, int32_t begin, int32_t end) const {
+  const Residual& residual = pass.ws.residual;
+  const int32_t hidden = residual.width();
+  float* const y = pass.normed() + int64_t{begin} * hidden;
+  std::copy(residual.row(begin), residual.row(end), y);
+  pass.normed_forms().convert(pass.ops, forms, y, hidden,
+                              {.k = hidden, .begin = begin, .end = end, .columns = hidden},
+                              pass.prompt_begin);
+}
+
+void SublayerInput::enter_beside(const Pass& pass, int32_t begin, int32_t end) const {
+  const Residual& residual = pass.ws.residual;
+  const int32_t hidden = residual.width(), width = 2 * hidden;
+  for (int64_t row = begin; row < end; ++row) {
+    float* const y = pass.normed() + row * width;
+    std::copy_n(pass.ws.at(*beside) + row * hidden, hidden, y);
+    if (norm)
+      normalise(pass.ops, *norm, residual.row(row), hidden, 0, 1, y + hidden);
+    else
+      std::copy_n(residual.row(row), hidden, y + hidden);
+  }
+  pass.normed_forms().convert(pass.ops, forms, pass.normed() + int64_t{begin} * width, width,
+                              {.k = width, .begin = begin, .end = end, .columns = width},
                               pass.prompt_begin);
 }
 
@@ -160,6 +188,12 @@ Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)
     positions_ = binder.linear(kWholeModel, "embed_positions", spec.learned_positions,
                                spec.hidden_size, /*bias=*/false, Precision::kFloatActivations);
   if (spec.embed_norm) norm_ = binder.norm(kWholeModel, *spec.embed_norm, spec.hidden_size);
+}
+
+void Embedding::look_up(const Pass& pass, int32_t token, float* out) const {
+  CHECK(token >= 0 && token < weight_.n);
+  read_row(pass.ops, weight_, token, out);
+  if (scale_ != 1) pass.ops.scale(scale_, weight_.k, out);
 }
 
 void Embedding::embed(const Pass& pass, int32_t row, int32_t token) const {

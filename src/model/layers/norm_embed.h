@@ -25,12 +25,15 @@ struct LayerSource {
   int32_t hidden = 0;
   int memory = -1;                       // The first of its needs, as KvCache numbers layers.
   Buffer<float> held{};                  // [rows, hidden]: what a sublayer leaves for the next.
+  Buffer<float> beside{};                // [rows, hidden]: Sublayer::beside_token's.
   Buffer<float> token_inputs{};          // [rows, layers, width]: ModelSpec::token_inputs.
   int64_t token_input_width = 0;         // Of all layers.
   const StreamTable* streams = nullptr;  // Where ModelSpec::streams is said.
   const HyperStreams* hyper = nullptr;   // Where ModelSpec::hyper is said.
 
   int stored_layer() const { return sublayer.stored_layer; }
+  // Of a row of the sublayer's input.
+  int32_t input_width() const { return sublayer.beside_token ? 2 * hidden : hidden; }
 };
 
 // The input side that all sublayers share: norm into Pass::normed(), and its other forms.
@@ -40,10 +43,16 @@ struct SublayerInput {
   uint8_t forms = 0;
   std::optional<StreamStep> predicts;
   std::optional<HyperConnection> hyper;
+  std::optional<Buffer<float>> beside;  // It comes first in each row.
 
   // `forms`: those that the weights which read it want.
   static SublayerInput bind(const LayerSource& source, uint8_t forms);
   void enter(const Pass& pass, int32_t begin, int32_t end) const;
+  // The residual stream as it is, in the forms that the weights want.
+  void convert(const Pass& pass, int32_t begin, int32_t end) const;
+
+ private:
+  void enter_beside(const Pass& pass, int32_t begin, int32_t end) const;
 };
 
 // The output side: residual = carry * residual + scale * norm(delta), or the same of its input, and
@@ -91,6 +100,8 @@ class Embedding {
  public:
   Embedding(WeightBinder& binder, const ModelSpec& spec);
 
+  // A token's, [hidden].
+  void look_up(const Pass& pass, int32_t token, float* out) const;
   // Writes row `row` of the residual stream.
   void embed(const Pass& pass, int32_t row, int32_t token) const;
   // To what it begins with, whether a token's or not: its position's vector, and the norm.
