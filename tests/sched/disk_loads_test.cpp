@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "card/default_model.h"
+#include "kv/disk/disk_cache.h"
 #include "kv/disk/disk_world.h"
 #include "kv/disk/memory_files.h"
 #include "sched/exactness_world.h"
