@@ -2,6 +2,7 @@
 // byte, for every fixture.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -125,7 +126,8 @@ TEST(Footprint, IsThatOfTheLoadedModel) {
       const Result<ModelChoice> choice = choose_model(options, std::move(*card));
       ASSERT_TRUE(choice);
       ThreadTeam team(choice->threads);
-      const Result<LoadedModel> loaded = load_model(options, *choice, kLimit, team);
+      std::atomic<int> open_caches{0};
+      const Result<LoadedModel> loaded = load_model(options, *choice, kLimit, team, open_caches);
       ASSERT_TRUE(loaded) << *found << ": " << loaded.error().message;
       EXPECT_EQ(text_of(*loaded->model, choice->kv_format), expected) << *found;
       ++loaded_count;
