@@ -429,7 +429,8 @@ TEST_P(Attention, SeesNoKeyBeforeTheFirstOne) {
       SCOPED_TRACE(testing::Message() << c);
       Sequence sequence(*GetParam().ops, c, 14, GetParam().prompt);
       const int32_t begin = c.tokens - 20;
-      expect_formula(sequence, begin, c.tokens, GetParam().tolerance(1e-5));
+      // Twice as much: the first rows see a few keys only, whose roundings do not cancel out.
+      expect_formula(sequence, begin, c.tokens, 2 * GetParam().tolerance(1e-5));
       const std::vector<float> together = sequence.attend(begin, c.tokens);
       if (!c.anywhere) sequence.forget_pages(begin);
       const std::vector<float> last = sequence.attend(c.tokens - 1, c.tokens);
