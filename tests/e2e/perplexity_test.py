@@ -25,11 +25,13 @@ class Against(unittest.TestCase):
         done = weir("perplexity", "--model", model, "--against", TINY, "--file", self.text, "--ctx", "200", *options)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.splitlines()
-        self.assertEqual(len(lines), 3, done.stdout)
+        self.assertEqual(len(lines), 4, done.stdout)
         nll = [float(re.search(r"nll (\S+) ", line).group(1)) for line in lines[:2]]
         kl = re.fullmatch(r"KL\(reference \|\| model\): mean (\S+) \+- \S+ nats a token, median (\S+), 99th percentile (\S+); "
-                          r"the same most likely token for (\S+) %", lines[2])
-        self.assertIsNotNone(kl, lines[2])
+                          r"the same most likely token for (\S+) %", lines[3])
+        self.assertIsNotNone(kl, lines[3])
+        more = float(re.match(r"nll more than the reference's by (\S+) ", lines[2]).group(1))
+        self.assertAlmostEqual(more, nll[0] - nll[1], places=5)
         return *nll, *map(float, kl.groups())
 
     def test_a_model_does_not_differ_from_itself(self):

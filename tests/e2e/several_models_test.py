@@ -79,7 +79,7 @@ class Traffic(unittest.TestCase):
                         fast, wide = now[0] - before[0], now[1] - before[1]
                         shares.append(fast / (fast + wide))
                     before = now
-                    time.sleep(0.5)
+                    time.sleep(0.1)
 
             running += [0, 1]
             self.assertEqual(in_threads(3, lambda i: stream(i) if i < 2 else watch()), [])
