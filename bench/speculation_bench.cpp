@@ -1,6 +1,7 @@
-// speculation_bench: what drafts gain and cost in the real engine with a real model, for drafts that
-// are right with a known chance: in turns without drafts, with fixed numbers of them, with as many
-// as the controller takes, and with predictions of which so many tokens in a hundred are right.
+// speculation_bench: what drafts gain and cost in the real engine with a real model, for drafts
+// that are right with a known chance: in turns without drafts, with fixed numbers of them, with as
+// many as the controller takes, and with predictions of which so many tokens in a hundred are
+// right.
 //
 //   speculation_bench MODEL [--tokens 128] [--prompt 64] [--rounds 3] [--batch 0] [--drafts 7]
 //
@@ -105,8 +106,7 @@ class Bench {
   double run(int32_t batch, const Way& way, Answers& expected) {
     RunnerOptions options;
     options.members = members_;
-    options.page_count =
-        batch * ((settings_.prompt + settings_.tokens) / kv::kPageTokens + 3);
+    options.page_count = batch * ((settings_.prompt + settings_.tokens) / kv::kPageTokens + 3);
     options.kv_format = kernels::FloatType::kF16;
     options.held = true;
     options.engine.running_max = std::max(batch, 1);
@@ -115,8 +115,7 @@ class Bench {
     options.engine.speculation = way.options;
     std::vector<std::unique_ptr<Request>> requests = make_requests(batch, way, expected);
     EngineRunner runner(model_, ops_, options);
-    for (const auto& request : requests)
-      CHECK(runner.handle().submit(request.get()).has_value());
+    for (const auto& request : requests) CHECK(runner.handle().submit(request.get()).has_value());
     runner.begin();
     for (const auto& request : requests) runner.wait(*request);
     const Clock::time_point end = Clock::now();
@@ -130,15 +129,16 @@ class Bench {
  private:
   std::vector<std::unique_ptr<Request>> make_requests(int32_t batch, const Way& way,
                                                       const Answers& expected) const {
-    std::mt19937 random(7);
-    const auto below = [&](int32_t bound) {
+    // Of their own: prompts are the same, whatever is predicted.
+    std::mt19937 of_prompts(7), of_predictions(8);
+    const auto below = [](std::mt19937& random, int32_t bound) {
       return static_cast<int32_t>(random() % static_cast<unsigned>(bound));
     };
     const int32_t vocab = model_.spec().vocab_size;
     std::vector<std::unique_ptr<Request>> requests;
     for (int32_t i = 0; i < batch; ++i) {
       std::vector<int32_t> prompt(static_cast<size_t>(settings_.prompt));
-      for (int32_t& token : prompt) token = below(vocab);
+      for (int32_t& token : prompt) token = below(of_prompts, vocab);
       sample::SamplingParams params;
       params.temperature = 0.8f;
       params.seed = static_cast<uint64_t>(i) + 1;
@@ -151,7 +151,8 @@ class Bench {
       request.text->append(request.prompt);
       auto prediction = std::make_shared<TextIndex>(settings_.tokens);
       for (const int32_t token : expected[static_cast<size_t>(i)])
-        prediction->append(below(100) < 100 * way.prediction ? token : (token + 1) % vocab);
+        prediction->append(below(of_predictions, 100) < 100 * way.prediction ? token
+                                                                             : (token + 1) % vocab);
       request.prediction = std::move(prediction);
     }
     return requests;
@@ -227,10 +228,10 @@ int32_t measure(const Settings& settings, Bench& bench, int32_t vocab, int32_t b
       PredictionDrafts predictions(4 * batch + 8);
       CopyDrafts copies;
       const double before = speed({});
-      ratios.push_back(speed({.options = {.sources = {&predictions, &copies},
-                                          .drafts_max = settings.drafts},
-                              .prediction = right}) /
-                       before);
+      ratios.push_back(
+          speed({.options = {.sources = {&predictions, &copies}, .drafts_max = settings.drafts},
+                 .prediction = right}) /
+          before);
     }
     const bool good = median(ratios) >= (right == 1 && batch == 1 ? 2.0 : 0.98);
     failed += good ? 0 : 1;
@@ -250,8 +251,8 @@ Result<int32_t> bench_all(const Settings& settings) {
   {
     ThreadTeam team(members);
     const int32_t context = settings.prompt + settings.tokens + 1;
-    WEIR_ASSIGN(model, model::Model::load(card, {.rows_max = 512, .context_max = context}, ops,
-                                          team));
+    WEIR_ASSIGN(model,
+                model::Model::load(card, {.rows_max = 512, .context_max = context}, ops, team));
   }
   std::printf("%s, %s, %d threads, answers of %d tokens, at most %d drafts\n",
               settings.model.c_str(), std::string(kernels::isa_name(isa)).c_str(), members,
