@@ -86,7 +86,7 @@ class NoSink final : public weir::model::RowSink {
   void on_rows(int32_t, int32_t, weir::model::Rows, int) override {}
 };
 
-// A prompt, and what it drafts behind it.
+// A prompt, and the tokens that the drafter makes after it.
 void draft(Decoder& model) {
   weir::ThreadTeam team(1);
   model.pack(team, {});
