@@ -83,21 +83,38 @@ model::Linear TowerBinder::turned(const std::string& tensor, int32_t n, int32_t 
 
 model::Linear TowerBinder::patches(const std::string& module, int32_t n, const EncoderSpec& spec,
                                    bool bias) {
-  const int64_t side = spec.patch, frames = spec.frames, k = 3 * frames * side * side;
-  const card::StoredTensor* found = find(module + ".weight");
-  model::Linear linear;
+  const int64_t side = spec.patch, frames = spec.frames;
+  const int rank = this->rank(module + ".weight");
   // A matrix may be quantised like others.
-  if (found == nullptr || found->tensor.rank == 2)
-    return this->linear(module, n, static_cast<int32_t>(k), bias);
-  std::vector<int64_t> first = {n, 3, frames, side, side}, last = {n, frames, side, side, 3};
-  if (found->tensor.rank == 4) {
-    first.erase(first.begin() + 2);
-    last.erase(last.begin() + 1);
-  }
-  const bool colour_last = shape_of(*found) == last && shape_of(*found) != first;
-  const float* weight = tensor(module + ".weight", colour_last ? last : first);
+  if (rank == 0 || rank == 2)
+    return linear(module, n, static_cast<int32_t>(3 * frames * side * side), bias);
+  const std::array extent = {frames, side, side};
+  return convolution(module, n, 3, std::span(extent).subspan(rank == 4 ? 1 : 0),
+                     spec.layout == media::PixelLayout::kPatches, bias);
+}
+
+model::Linear TowerBinder::squares(const std::string& module, int32_t n, int32_t k, int side,
+                                   bool bias) {
+  const std::array<int64_t, 2> extent = {side, side};
+  return convolution(module, n, k / (side * side), extent, /*channels_last=*/false, bias);
+}
+
+model::Linear TowerBinder::convolution(const std::string& module, int32_t n, int32_t channels,
+                                       std::span<const int64_t> extent, bool channels_last,
+                                       bool bias) {
+  std::vector<int64_t> first = {n, channels}, last = {n};
+  first.insert(first.end(), extent.begin(), extent.end());
+  last.insert(last.end(), extent.begin(), extent.end());
+  last.push_back(channels);
+  int64_t k = channels;
+  for (const int64_t side : extent) k *= side;
+  const card::StoredTensor* found = find(module + ".weight");
+  const bool stored_last =
+      found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
+  const float* weight = tensor(module + ".weight", stored_last ? last : first);
+  model::Linear linear;
   if (weight == nullptr) return linear;
-  if (colour_last != (spec.layout == media::PixelLayout::kPatches)) {
+  if (stored_last != channels_last) {
     std::byte* memory = nullptr;
     if (auto taken = store_.allocate(n * k * 4)) memory = *taken;
     if (memory == nullptr) {
@@ -105,8 +122,8 @@ model::Linear TowerBinder::patches(const std::string& module, int32_t n, const E
       return linear;
     }
     auto* out = reinterpret_cast<float*>(memory);
-    // Of each row, [places, colours] becomes [colours, places], or the other way about.
-    const int64_t outer = colour_last ? k / 3 : 3, inner = k / outer;
+    // Of each row, [places, channels] becomes [channels, places], or the other way about.
+    const int64_t outer = stored_last ? k / channels : channels, inner = k / outer;
     for (int64_t row = 0; row < n; ++row)
       for (int64_t i = 0; i < outer; ++i)
         for (int64_t j = 0; j < inner; ++j)

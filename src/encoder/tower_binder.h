@@ -36,6 +36,9 @@ class TowerBinder {
   // patch has frames x side x side x 3 numbers, in the order of `layout`. The file has it as [n,
   // k], or with dimensions of its own, colour first, or last, as MLX writes it.
   model::Linear patches(const std::string& module, int32_t n, const EncoderSpec& spec, bool bias);
+  // A convolution over whole squares of side x side rows, as a product with all their numbers, row
+  // by row of each number: float32, [n, k].
+  model::Linear squares(const std::string& module, int32_t n, int32_t k, int side, bool bias);
   // A norm of rows of n numbers, by its module.
   model::NormWeights norm(const Norm& norm, int32_t n);
   // A tensor of n numbers of this very name, which may have dimensions of 1 besides.
@@ -55,6 +58,10 @@ class TowerBinder {
 
  private:
   static model::ModelSpec names_of(const card::Checkpoint& checkpoint, const EncoderSpec& spec);
+  // A convolution over whole pieces of such an extent, as a product: its weight may have channels
+  // first or last, the product's has them as said.
+  model::Linear convolution(const std::string& module, int32_t n, int32_t channels,
+                            std::span<const int64_t> extent, bool channels_last, bool bias);
   std::string stored(const std::string& name) const;
   const card::StoredTensor* find(const std::string& name) const {
     return checkpoint_.find(stored(name));

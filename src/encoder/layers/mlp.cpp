@@ -15,13 +15,13 @@ class MlpLayer final : public Layer {
   MlpLayer(const LayerSource& source, const Mlp& op)
       : op_(op),
         width_(source.width),
-        pre_(source.binder.norm(*source.stage.pre, source.width)),
         in_(source, source.width),
         out_(source, op.width, kWideRows),
         output_(source, source.width),
         normed_(ask(source, {.per_row = source.width})),
         wide_(ask(source, {.fixed = int64_t{kWideRows} * op.width})),
         gated_(ask(source, {.fixed = op.gate.empty() ? 0 : int64_t{kWideRows} * op.width})) {
+    if (source.stage.pre) pre_ = source.binder.norm(*source.stage.pre, source.width);
     in_.add(op.up, op.width, op.bias, op.clipped);
     if (!op.gate.empty()) in_.add(op.gate, op.width, op.bias, op.clipped);
     in_.finish_adding();
@@ -34,9 +34,13 @@ class MlpLayer final : public Layer {
   void run(const Pass& pass) const override {
     float* normed = pass.ws.at(normed_);
     claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
-      for (int32_t r = begin; r < end; ++r)
-        normalise(pass.ops, pre_, pass.rows + int64_t{r} * width_, width_,
-                  normed + int64_t{r} * width_);
+      for (int32_t r = begin; r < end; ++r) {
+        const float* row = pass.rows + int64_t{r} * width_;
+        if (pre_)
+          normalise(pass.ops, *pre_, row, width_, normed + int64_t{r} * width_);
+        else
+          std::copy_n(row, width_, normed + int64_t{r} * width_);
+      }
       in_.prepare(pass, normed, begin, end);
     });
     pass.barrier();
@@ -80,7 +84,7 @@ class MlpLayer final : public Layer {
 
   Mlp op_;
   int32_t width_;
-  model::NormWeights pre_;
+  std::optional<model::NormWeights> pre_;
   Products in_, out_;
   ResidualOutput output_;
   model::Buffer<float> normed_, wide_, gated_;
