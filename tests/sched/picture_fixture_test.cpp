@@ -227,7 +227,7 @@ TEST_P(PictureFixture, GivesWhatTheReferenceGaveAndTheSameBitsInAnyCompany) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PictureFixture,
-                         testing::Values("qwen2_vl", "qwen2_5_vl", "qwen3_5"),
+                         testing::Values("qwen2_vl", "qwen2_5_vl", "qwen3_5", "qwen3_5_moe"),
                          [](const auto& family) { return std::string(family.param); });
 
 }  // namespace
