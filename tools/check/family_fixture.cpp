@@ -64,7 +64,7 @@ class Greedy {
   // The next tokens to compute: about `chunk` of the prompt, or the last sampled one.
   Session::Slice next(size_t chunk) {
     if (fed_ < fixture_.input_ids.size()) return fixture_.piece(fed_, chunk);
-    return {.tokens = std::span(ids_).last(1)};
+    return {.tokens = std::span(ids_).last(1), .rope_shift = fixture_.rope_shift};
   }
   void took(size_t tokens, std::span<const float> logits) {
     fed_ += tokens;
@@ -171,6 +171,8 @@ Session::Slice FamilyFixture::piece(size_t begin, size_t most) const {
   Session::Slice slice = {.tokens = std::span(input_ids).subspan(begin, end - begin),
                           .mask = mask};
   if (!rows.empty()) slice.rows = std::span(rows).subspan(begin, end - begin);
+  if (!rope_positions.empty())
+    slice.rope_positions = std::span(rope_positions).subspan(begin, end - begin);
   return slice;
 }
 
