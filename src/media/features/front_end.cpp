@@ -2,6 +2,7 @@
 // where a key is missing.
 #include "media/features/front_end.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -135,11 +136,20 @@ int samples_of(const ConfigReader& reader, std::string_view key, double fallback
   return samples;
 }
 
-std::vector<float> read_bands(const FrontEnd& out, const ConfigReader& reader,
-                              std::string_view key) {
+// A number for each band whose size is from `least` to a million, or none.
+std::vector<float> read_bands(const FrontEnd& out, const ConfigReader& reader, std::string_view key,
+                              float least) {
   std::vector<float> numbers = reader.floats(key);
-  if (numbers.empty() || numbers.size() == static_cast<size_t>(out.mels)) return numbers;
-  reader.wrong_type(key, concat({std::to_string(out.mels), " numbers"}), *reader.value(key));
+  if (numbers.empty()) return numbers;
+  const auto useful = [&](float number) {
+    return std::fabs(number) >= least && std::fabs(number) <= 1e6f;
+  };
+  if (numbers.size() == static_cast<size_t>(out.mels) && std::ranges::all_of(numbers, useful))
+    return numbers;
+  reader.wrong_type(key,
+                    concat({std::to_string(out.mels), " numbers of a size from ",
+                            least > 0 ? "1e-6" : "0", " to 1e6"}),
+                    *reader.value(key));
   return {};
 }
 
@@ -168,14 +178,12 @@ FrontEnd read_gemma(const Files& files, const GemmaDefaults& defaults) {
   read_emphasis(out, reader, defaults.emphasis);
   out.hertz_min = reader.number("min_frequency", 0, out.rate).value_or(defaults.hertz_min);
   out.hertz_max = reader.number("max_frequency", 1, out.rate).value_or(defaults.hertz_max);
-  if (out.hertz_min >= out.hertz_max)
-    reader.reject("'min_frequency': expected less than 'max_frequency'");
+  // Below, neighbouring bands would begin and end at the same number.
+  if (out.hertz_min > out.hertz_max - 1)
+    reader.reject("'min_frequency': expected at least 1 less than 'max_frequency'");
   out.floor = reader.number("mel_floor", 1e-30, 1).value_or(defaults.floor);
-  out.mean = read_bands(out, reader, "per_bin_mean");
-  out.deviation = read_bands(out, reader, "per_bin_stddev");
-  for (const float deviation : out.deviation)
-    if (!(std::fabs(deviation) > 1e-6f))
-      reader.reject("'per_bin_stddev': expected numbers that are not 0");
+  out.mean = read_bands(out, reader, "per_bin_mean", 0);
+  out.deviation = read_bands(out, reader, "per_bin_stddev", 1e-6f);
   return out;
 }
 

@@ -97,7 +97,8 @@ TEST(FrontEnd, WhatIsNotComputedIsRefusedByName) {
                  "80");
   expect_refused(R"({"fft_length": 1024})", kGemma, "'fft_length': expected 512, found 1024");
   expect_refused(R"({"min_frequency": 8000})", kGemma, "'min_frequency'");
-  expect_refused(R"({"per_bin_mean": [1, 2]})", kGemma, "'per_bin_mean': expected 128 numbers");
+  expect_refused(R"({"per_bin_mean": [1, 2]})", kGemma,
+                 "'per_bin_mean': expected 128 numbers of a size from 0 to 1e6");
   expect_refused(R"({"per_bin_stddev": 0, "feature_size": 1})", kGemma, "'per_bin_stddev'");
   expect_refused(R"({"sampling_rate": 96000})", kGemma, "'sampling_rate'");
 }
