@@ -102,8 +102,9 @@ const std::map<std::string, std::string> kLibraryFolder = {
     {"CLI/", "tools"},           {"curl/", "hub"},
     {"immintrin.h", "kernels"},  {"spng.h", "media"},
     {"turbojpeg.h", "media"},    {"webp/", "media"},
-    {"gif_lib.h", "media"},      {"sndfile.h", "media"},
-    {"mpg123.h", "media"},       {"soxr.h", "media"},
+    {"gif_lib.h", "media"},      {"FLAC/", "media"},
+    {"mpg123.h", "media"},       {"vorbis/", "media"},
+    {"opusfile.h", "media"},     {"soxr.h", "media"},
     {"kissfft/", "media"},
 };
 

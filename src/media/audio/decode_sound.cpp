@@ -1,20 +1,14 @@
 #include "media/audio/decode_sound.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdio>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "base/concat.h"
-#include "media/audio/containers.h"
-#include "media/audio/mp3_file.h"
-#include "media/audio/resampler.h"
-#include "media/audio/sound_file.h"
+#include "media/audio/decoders.h"
+#include "media/audio/ogg_pages.h"
+#include "media/audio/sound_builder.h"
 
 namespace weir::media {
 namespace {
@@ -88,100 +82,20 @@ tl::unexpected<Error> refuse_format(std::string_view bytes) {
               concat({"the sound is of no known format, it begins with ", begin, "; ", kRead}));
 }
 
-Result<void> check_container(SoundFormat format, std::string_view bytes) {
-  if (format == SoundFormat::kWav) return check_wav(bytes);
-  if (format == SoundFormat::kVorbis || format == SoundFormat::kOpus)
-    return check_ogg(format, bytes);
-  return {};
-}
-
-tl::unexpected<Error> too_long(SoundFormat format, std::string_view seconds,
-                               const SoundLimits& limits) {
-  return fail(ErrorCode::kTooLarge,
-              concat({"the ", format_name(format), " lasts ", seconds, " s; at most ",
-                      std::to_string(limits.seconds_max), " s are decoded"}));
-}
-
-template <class File>
-Result<void> check_header(SoundFormat format, const File& file, const SoundLimits& limits) {
-  const int channels = file.channels(), rate = file.rate();
-  if (channels > limits.channels_max)
-    return fail(
-        ErrorCode::kTooLarge,
-        concat({"the ", format_name(format), " has ", std::to_string(channels),
-                " channels; at most ", std::to_string(limits.channels_max), " are decoded"}));
-  if (rate < kFileRateMin || rate > kFileRateMax)
-    return fail(ErrorCode::kMediaType,
-                concat({"the ", format_name(format), " has ", std::to_string(rate),
-                        " samples a second; from ", std::to_string(kFileRateMin), " to ",
-                        std::to_string(kFileRateMax), " are decoded"}));
-  if (file.frames() && *file.frames() > limits.seconds_max * rate)
-    return too_long(format, std::to_string((*file.frames() - 1) / rate + 1), limits);
-  return {};
-}
-
-// Numbers beyond this are no sound: it is the most that an integer of 32 bits written as a float
-// can be. The sums of squares that front ends make of such stay far below float32's largest.
-constexpr float kSampleMax = 2147483648.0f;
-
-// The mean of each frame's channels, in float32 and in their order, as NumPy's mean has it. The
-// first frame that has a sample of no use, or `count`.
-size_t mix(std::span<const float> samples, int channels, size_t count, float* out) {
-  const auto width = static_cast<size_t>(channels);
-  for (size_t frame = 0; frame < count; ++frame) {
-    const float* from = samples.data() + frame * width;
-    float sum = 0;
-    for (size_t c = 0; c < width; ++c) {
-      if (!(std::fabs(from[c]) <= kSampleMax)) return frame;
-      sum += from[c];
-    }
-    out[frame] = sum / static_cast<float>(channels);
+Result<void> decode(SoundFormat format, std::string_view bytes, SoundBuilder& out) {
+  switch (format) {
+    case SoundFormat::kWav:
+      return decode_wav(bytes, out);
+    case SoundFormat::kFlac:
+      return decode_flac(bytes, out);
+    case SoundFormat::kMp3:
+      return decode_mp3(bytes, out);
+    case SoundFormat::kVorbis:
+      return decode_vorbis(bytes, out);
+    case SoundFormat::kOpus:
+      break;
   }
-  return count;
-}
-
-tl::unexpected<Error> no_number(SoundFormat format, int64_t frame, int rate) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.3f",
-                static_cast<double>(frame) / static_cast<double>(rate));
-  return damaged(format, concat({"after ", seconds,
-                                 " s comes a sample that is not a number, or beyond 2^31"}));
-}
-
-// Frames that are decoded at once; with eight channels they take 128 KiB.
-constexpr size_t kBlockFrames = 4096;
-
-// `File` is a SoundFile or an Mp3File.
-template <class File>
-Result<Sound> decode(SoundFormat format, File file, int rate, const SoundLimits& limits) {
-  WEIR_TRY(check_header(format, file, limits));
-  WEIR_ASSIGN(Resampler resampler, Resampler::create(file.rate(), rate));
-  Sound out;
-  out.rate = rate;
-  const std::optional<int64_t> stated = file.frames();
-  if (stated) out.samples.reserve(static_cast<size_t>(resampled_count(*stated, file.rate(), rate)));
-  std::vector<float> samples(kBlockFrames * static_cast<size_t>(file.channels()));
-  std::vector<float> mixed(kBlockFrames);
-  int64_t frames = 0;
-  for (;;) {
-    WEIR_ASSIGN(const size_t count, file.read(samples));
-    if (count == 0) break;
-    const size_t good = mix(samples, file.channels(), count, mixed.data());
-    if (good < count) return no_number(format, frames + static_cast<int64_t>(good), file.rate());
-    frames += static_cast<int64_t>(count);
-    if (frames > limits.seconds_max * file.rate())
-      return too_long(format, "more than that", limits);
-    resampler.add({mixed.data(), count}, out.samples);
-  }
-  if (frames == 0)
-    return fail(ErrorCode::kInvalid, concat({"the ", format_name(format), " has no samples"}));
-  if (stated && frames < *stated)
-    return fail(
-        ErrorCode::kInvalid,
-        concat({"the ", format_name(format), " ends early: it says that it has ",
-                std::to_string(*stated), " samples, and ", std::to_string(frames), " are there"}));
-  resampler.finish(out.samples);
-  return out;
+  return decode_opus(bytes, out);
 }
 
 }  // namespace
@@ -214,13 +128,9 @@ Result<Sound> decode_sound(std::string_view bytes, int rate, const SoundLimits& 
                         std::to_string(limits.file_bytes_max), " are read"}));
   const std::optional<SoundFormat> format = sound_format_of(bytes);
   if (!format) return refuse_format(bytes);
-  WEIR_TRY(check_container(*format, bytes));
-  if (*format == SoundFormat::kMp3) {
-    WEIR_ASSIGN(Mp3File file, Mp3File::open(bytes));
-    return decode(*format, std::move(file), rate, limits);
-  }
-  WEIR_ASSIGN(SoundFile file, SoundFile::open(*format, bytes));
-  return decode(*format, std::move(file), rate, limits);
+  SoundBuilder builder(*format, rate, limits);
+  WEIR_TRY(decode(*format, bytes, builder));
+  return builder.finish();
 }
 
 }  // namespace weir::media

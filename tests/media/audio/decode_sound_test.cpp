@@ -193,8 +193,7 @@ TEST(DecodeSound, OneSampleIsASound) {
 
 TEST(DecodeSound, NoSampleIsNone) {
   expect_refused("", ErrorCode::kInvalid, "the sound is empty; WAV, FLAC, MP3");
-  expect_refused(wav_of(std::vector<int>{}), ErrorCode::kInvalid,
-                 "the WAV says that it has no samples");
+  expect_refused(wav_of(std::vector<int>{}), ErrorCode::kInvalid, "the WAV has no samples");
   const std::string opus = sample_file("opus");
   // The pages of the header alone.
   expect_refused(opus.substr(0, opus.rfind("OggS")), ErrorCode::kInvalid, "the Ogg Opus");
@@ -271,7 +270,8 @@ TEST(DecodeSound, OtherEncodingsInAWavAreRefused) {
   expect_refused(wav({.bits = 12}, std::string(64, '\0')), ErrorCode::kMediaType,
                  "format 1 of 12 bits");
   expect_refused(wav({.bits = 0}, std::string(64, '\0')), ErrorCode::kMediaType, "of 0 bits");
-  expect_refused(wav({.channels = 0}, std::string(64, '\0')), ErrorCode::kInvalid, "0 channels");
+  expect_refused(wav({.channels = 0}, std::string(64, '\0')), ErrorCode::kInvalid,
+                 "it has no channel");
   std::string bytes = wav_of({1, 2});
   bytes[32] = 7;  // The bytes of a frame.
   expect_refused(bytes, ErrorCode::kInvalid, "1 samples of 16 bits take 7 bytes");
@@ -306,7 +306,7 @@ TEST(DecodeSound, LimitsAreHeld) {
   std::string flac = sample_file("flac");
   flac[21] = static_cast<char>(flac[21] | 0x0f);  // The upper four bits of 36.
   expect_refused(flac, ErrorCode::kTooLarge, "the FLAC lasts ");
-  expect_refused(sample_file("mp3"), ErrorCode::kTooLarge, "lasts more than that s",
+  expect_refused(sample_file("mp3"), ErrorCode::kTooLarge, "the MP3 lasts longer; at most 0 s",
                  {.seconds_max = 0});
 }
 

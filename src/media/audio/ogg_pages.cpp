@@ -1,8 +1,9 @@
-// Ogg: pages are walked; the packets in them are libsndfile's.
+#include "media/audio/ogg_pages.h"
+
+#include <cstddef>
 #include <cstdint>
 
 #include "base/concat.h"
-#include "media/audio/containers.h"
 
 namespace weir::media {
 namespace {
@@ -32,7 +33,7 @@ std::string_view first_ogg_packet(std::string_view bytes) {
   return head < bytes.size() ? bytes.substr(head) : std::string_view();
 }
 
-Result<void> check_ogg(SoundFormat format, std::string_view bytes) {
+Result<void> check_ogg_pages(SoundFormat format, std::string_view bytes) {
   while (const size_t page = page_bytes(bytes)) {
     if (page > bytes.size())
       return fail(ErrorCode::kInvalid,
