@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -268,6 +269,22 @@ TEST(SoundFeatures, OfGemmaWithEverythingThatItsFileCanSay) {
                     {21, 63, 3.032008f},
                     {41, 21, 1.592860f},
                     {42, 63, 2.662472f}}});
+}
+
+TEST(SoundFeatures, OfALongRecordingHaveOneLoudestNumber) {
+  FrontEnd front_end =
+      of(R"({"chunk_length": 1})", R"({"model_type": "whisper", "max_source_positions": 50})");
+  const std::vector<float> quiet(16000, 0.0f);
+  std::vector<float> both = quiet;
+  const std::vector<float> loud = rattle(16000);
+  both.insert(both.end(), loud.begin(), loud.end());
+  EXPECT_FALSE(plan_sound(front_end, 32000));
+  front_end.samples_max = 60 * 16000;
+  const SoundFeatures features = features_of(front_end, both);
+  EXPECT_EQ(features.frames, 200);
+  EXPECT_EQ(features_of(front_end, quiet).numbers[0], -1.5f);
+  const float loudest = *std::ranges::max_element(features.numbers);
+  EXPECT_FLOAT_EQ(features.numbers[0], loudest - 2);  // 8 below, divided by 4.
 }
 
 TEST(SoundFeatures, OfSilenceAreTheLeastNumbers) {
