@@ -47,9 +47,11 @@ void keep_info(const FLAC__StreamDecoder*, const FLAC__StreamMetadata* metadata,
 
 void keep_error(const FLAC__StreamDecoder*, FLAC__StreamDecoderErrorStatus status, void* data) {
   Stream& stream = stream_of(data);
-  // Tags may follow the last frame.
-  if (!stream.complete())
-    stream.fail_once(damaged(SoundFormat::kFlac, FLAC__StreamDecoderErrorStatusString[status]));
+  if (stream.complete()) return;  // Tags may follow the last frame.
+  stream.fail_once(damaged(SoundFormat::kFlac,
+                           status == FLAC__STREAM_DECODER_ERROR_STATUS_FRAME_CRC_MISMATCH
+                               ? "the checksum of a frame is another than that of its samples"
+                               : "a frame of it is wrong, or not there to its end"));
 }
 
 FLAC__StreamDecoderWriteStatus add(const FLAC__StreamDecoder*, const FLAC__Frame* frame,

@@ -48,7 +48,7 @@ void cut_frame(const FrontEnd& front_end, const float* from, const std::vector<f
       case Preemphasis::kNone:
         return from[i];
       case Preemphasis::kWithinFrame:
-        return i == 0 ? from[0] * (1 - emphasis) : from[i] - emphasis * from[i - 1];
+        return from[i] - emphasis * from[i == 0 ? 0 : i - 1];  // The window is 0 at the first.
       case Preemphasis::kAcrossFrames:
         break;
     }

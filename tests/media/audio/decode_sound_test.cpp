@@ -229,6 +229,33 @@ TEST(DecodeSound, AFileThatEndsEarlyIsRefused) {
   }
 }
 
+TEST(DecodeSound, AnOggFileThatEndsWithinAPageIsRefused) {
+  // Its decoders would take it for a shorter sound.
+  for (const char* name : {"vorbis", "opus"}) {
+    const std::string file = sample_file(name);
+    expect_refused(file.substr(0, file.size() - 1), ErrorCode::kInvalid,
+                   "ends early, within one of its pages");
+    expect_refused(file.substr(0, file.rfind("OggS") + 20), ErrorCode::kInvalid,
+                   "ends early, within one of its pages");
+  }
+}
+
+TEST(DecodeSound, AFlacWithoutItsLastFrameIsRefused) {
+  std::string flac = sample_file("flac");
+  ++flac[25];  // The lowest byte of the number of samples.
+  expect_refused(flac, ErrorCode::kInvalid,
+                 "the FLAC ends early: it says that it has 3201 samples, and 3200 are there");
+}
+
+TEST(DecodeSound, AWrongChecksumIsRefused) {
+  std::string flac = sample_file("flac");
+  flac.back() ^= 1;  // The last frame's.
+  expect_refused(flac, ErrorCode::kInvalid, "the FLAC is damaged: the checksum of a frame");
+  flac = sample_file("flac");
+  flac[26] ^= 1;  // Of all samples, in the header.
+  expect_refused(flac, ErrorCode::kInvalid, "the FLAC is damaged: its checksum");
+}
+
 TEST(DecodeSound, AnMp3IsHeardUpToItsEnd) {
   // Its frames stand by themselves, and nothing reliable says how many there are.
   const std::string file = sample_file("mp3");
