@@ -6,9 +6,9 @@ set -euo pipefail
 data="$(cd "$(dirname "$0")" && pwd)/data"
 case "$2" in
   families) exec "$1" families --stream-experts "${WEIR_FAMILIES:-$data/families}" ;;
-  images)
+  images | sounds)
     [ -n "${WEIR_FAMILIES:-}" ] || { echo "skipped: no fixtures of families (tools/test unpacks them)"; exit 77; }
-    exec "$1" images "$WEIR_FAMILIES" ;;
+    exec "$1" "$2" "$WEIR_FAMILIES" ;;
   formats)
     [ -n "${WEIR_FORMATS:-}" ] || { echo "skipped: no fixtures of formats (tools/test unpacks them)"; exit 77; }
     "$1" quantize "$WEIR_FORMATS"

@@ -103,7 +103,10 @@ const std::map<std::string, std::string> kLibraryFolder = {
     {"CLI/", "tools"},           {"curl/", "hub"},
     {"immintrin.h", "kernels"},  {"spng.h", "media"},
     {"turbojpeg.h", "media"},    {"webp/", "media"},
-    {"gif_lib.h", "media"},
+    {"gif_lib.h", "media"},      {"FLAC/", "media"},
+    {"mpg123.h", "media"},       {"vorbis/", "media"},
+    {"opusfile.h", "media"},     {"soxr.h", "media"},
+    {"kissfft/", "media"},
 };
 
 // The text between the quotes or brackets of an #include line, or "".

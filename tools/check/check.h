@@ -1,4 +1,5 @@
-// weir-check compares this build with recorded answers: models, families, images, templates, tokenizers.
+// weir-check compares this build with recorded answers: models, families, images, sounds,
+// templates, tokenizers.
 // One line a case, then `N passed, N failed, N skipped`, with the names of what failed and of what
 // was skipped.
 #pragma once
@@ -45,6 +46,8 @@ Result<void> check_models(const CheckOptions& options, Report& report);
 Result<void> check_families(const CheckOptions& options, Report& report);
 // What processors make of the pictures of such fixtures.
 Result<void> check_images(const CheckOptions& options, Report& report);
+// What front ends make of the sounds of such fixtures.
+Result<void> check_sounds(const CheckOptions& options, Report& report);
 // Results of `weir quantize` in folders of their source.
 Result<void> check_quantised(const CheckOptions& options, Report& report);
 Result<void> check_templates(const CheckOptions& options, Report& report);

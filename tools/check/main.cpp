@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
                                                {"families", check_families},
                                                {"images", check_images},
                                                {"quantize", check_quantised},
+                                               {"sounds", check_sounds},
                                                {"templates", check_templates},
                                                {"tokenizers", check_tokenizers}};
   CLI::App app("Compares this build with recorded answers.", "weir-check");
@@ -80,6 +81,7 @@ int run(int argc, char** argv) {
   add_command(app, raw, "families", "Fixtures of model families: logits and greedy tokens", true);
   add_command(app, raw, "images", "Fixtures with pictures: what a tower reads of them", false);
   add_command(app, raw, "quantize", "Checkpoints and their quantised forms: every tensor", true);
+  add_command(app, raw, "sounds", "Fixtures with sounds: what an encoder reads of them", false);
   add_command(app, raw, "templates", "Chat templates: rendered bytes", false);
   add_command(app, raw, "tokenizers", "Tokenizers: ids and decoded text", false);
   CLI11_PARSE(app, argc, argv);

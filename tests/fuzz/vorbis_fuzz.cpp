@@ -1,0 +1,7 @@
+// An Ogg Vorbis file: any bytes give a sound within the limits, or an error.
+#include "sound_check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  weir::media::check_sound(weir::media::SoundFormat::kVorbis, data, size);
+  return 0;
+}
