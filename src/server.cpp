@@ -43,6 +43,7 @@
 #include "program/model_source.h"
 #include "program/network_memory.h"
 #include "program/pressure_watch.h"
+#include "program/media_fetcher.h"
 #include "program/pull_desk.h"
 #include "program/service_report.h"
 #include "program/start_report.h"
@@ -162,6 +163,7 @@ class Server {
   std::unique_ptr<api::Api> api_;          // Set on the loop's thread when the model is loaded.
   std::unique_ptr<fit::SearchDesk> search_desk_;  // From the first search on.
   std::unique_ptr<PullDesk> pull_desk_;           // From when the model is loaded.
+  std::unique_ptr<MediaFetcher> media_fetcher_;   // The same; null without --allow-remote-media.
   bool draining_ = false;                         // /ready says 503.
   bool listening_ = true;                         // Until --drain-delay has passed, too.
   bool cancelled_ = false;                        // The drain's time is over.
@@ -443,6 +445,7 @@ Result<void> Server::load(ThreadTeam& team) {
 
 void Server::become_ready(TextParts text) {
   text_ = std::make_unique<TextParts>(std::move(text));
+  text_->see_images(choice_.model_card, /*has_tower=*/false);
   api::ApiConfig config = api_config(options_, choice_, *model_, plan_, *text_);
   config.adapters = adapters_.get();
   config.engine = &handle_;
@@ -485,6 +488,12 @@ void Server::complete(api::ApiConfig& config) {
       [this] { return host_ ? host_->paths() : std::vector{choice_.model_card.files.path()}; },
       [this](std::function<void()> call) { loop_.post(std::move(call)); });
   config.hub = pull_desk_.get();
+  if (options_.allow_remote_media.empty()) return;
+  Result<MediaHosts> hosts = MediaHosts::parse(split_list(options_.allow_remote_media));
+  CHECK(hosts);  // check_options() has read it.
+  media_fetcher_ = std::make_unique<MediaFetcher>(
+      *std::move(hosts), [this](std::function<void()> call) { loop_.post(std::move(call)); });
+  config.media = media_fetcher_.get();
 }
 
 // On the engine's thread.
@@ -555,7 +564,8 @@ Result<void> Server::run() {
   engine_thread.join();
   search_desk_.reset();
   api_.reset();
-  pull_desk_.reset();  // After the Api, which has it.
+  pull_desk_.reset();  // After the Api, which has these.
+  media_fetcher_.reset();
   host_.reset();
   http_.reset();
   if (failure_) return tl::unexpected(*failure_);

@@ -20,14 +20,29 @@ namespace {
 // How often silent streams, and requests whose client has left, are looked at.
 constexpr uint64_t kTickMs = 1000;
 
+// Of the pool, that read images at once: each takes the memory of a whole picture, and a processor
+// for up to a second.
+constexpr int32_t kPictureThreads = 2;
+
 // One caller's requests get as many threads as there are processors for, and leave one at least to
 // others; one of the pool's is for what is not preparation.
 Preparation::Limits preparation_limits(const ApiConfig& config) {
   Preparation::Limits limits;
   limits.jobs_max = config.preparing_max;
-  limits.threads = net::Loop::kPoolThreads - 1;
+  limits.threads = net::Loop::kPoolThreads - kPictureThreads - 1;
   limits.threads_of_one_max =
       std::clamp(static_cast<int32_t>(std::thread::hardware_concurrency()), 2, limits.threads - 1);
+  return limits;
+}
+
+// Where processors are few, one thread leaves most of them to the engine.
+Preparation::Limits picture_limits(const ApiConfig& config) {
+  Preparation::Limits limits;
+  limits.jobs_max = config.preparing_max;
+  limits.threads = std::clamp(static_cast<int32_t>(std::thread::hardware_concurrency()) / 4, 1,
+                              kPictureThreads);
+  limits.threads_of_one_max = limits.threads;
+  limits.background_threads = 0;
   return limits;
 }
 
@@ -68,13 +83,16 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
       entrance(config.entrance, policy.cors),
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
+      picture_budget(config.pictures.bytes_max),
       response_store(config.responses_bytes_max),
       keys(config.api_keys),
       registry(set ? std::move(set->models) : std::vector{entry_of(config)},
                set ? set->limits : ModelRegistry::Limits(), set ? set->host : nullptr,
                {.on_loaded =
                     [this](size_t model, const std::shared_ptr<HostedModel>& hosted) {
-                      served[model] = std::make_shared<ServedModel>(hosted->config, stats);
+                      ApiConfig of_model = hosted->config;
+                      of_model.media = config.media;
+                      served[model] = std::make_shared<ServedModel>(std::move(of_model), stats);
                     },
                 .on_added = [this] { served.resize(registry.count()); },
                 .on_unloading =
@@ -87,7 +105,9 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
       model_pulls(config.hub, [this](const PullStatus& pull) { heard_of_pull(pull); }),
       model_feed(config.stream_pause_bytes),
       preparation(preparation_limits(config), pool_of(*config.loop),
-                  lane_of(background, *config.loop), stats.preparing) {
+                  lane_of(background, *config.loop), stats.preparing),
+      picture_reading(picture_limits(config), pool_of(*config.loop), pool_of(*config.loop),
+                      stats.reading_pictures) {
   CHECK(config.loop);
   preparing_host.stats = &stats;
   preparing_host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
@@ -202,16 +222,16 @@ std::optional<MemoryLease> Api::Impl::lease_body(const ExchangePtr& exchange,
 }
 
 // Hands the job over until it is done, or the client leaves.
-void Api::Impl::hand_over(const ExchangePtr& exchange, Preparation::Job job) {
+void Api::Impl::hand_over(Preparation& to, const ExchangePtr& exchange, Preparation::Job job) {
   if (exchange->responder().closed()) return exchange->abandon();
   job.caller = exchange->caller();
   job.arrived = exchange->arrived();
   job.refuse = [exchange](const Expiry& refusal) {
     exchange->respond_error(refusal.error, refusal.headers);
   };
-  const uint64_t id = preparation.add(std::move(job));
-  exchange->responder().on_closed([this, id, weak = std::weak_ptr(exchange)] {
-    preparation.leave(id);
+  const uint64_t id = to.add(std::move(job));
+  exchange->responder().on_closed([&to, id, weak = std::weak_ptr(exchange)] {
+    to.leave(id);
     if (const auto left = weak.lock()) left->abandon();
   });
 }
@@ -241,11 +261,12 @@ void Api::Impl::tick() {
   double oldest_s = 0;
   for (const std::shared_ptr<ServedModel>& model : served)
     if (model) tick_model(*model, now, oldest_s);
-  preparation.expire([&](sched::Clock::time_point arrived) {
-    const double age_s = std::chrono::duration<double>(now - arrived).count();
-    oldest_s = std::max(oldest_s, age_s);
-    return check_deadlines(preparing_host, age_s, age_s);
-  });
+  for (Preparation* each : {&preparation, &picture_reading})
+    each->expire([&](sched::Clock::time_point arrived) {
+      const double age_s = std::chrono::duration<double>(now - arrived).count();
+      oldest_s = std::max(oldest_s, age_s);
+      return check_deadlines(preparing_host, age_s, age_s);
+    });
   stats.oldest_waiting.set(oldest_s);
   figures.tick(dashboard_source());
   keep_waiting();
@@ -339,6 +360,8 @@ void Api::shed_models() { impl_->registry.shed(); }
 
 void Api::cancel_all() {
   impl_->preparation.end(shutting_down());
+  impl_->picture_reading.end(shutting_down());
+  impl_->end_fetches(shutting_down());
   impl_->registry.end(shutting_down());
   impl_->model_pulls.stop_all();
   for (const std::shared_ptr<ollama::PullAnswer>& pull : impl_->pulls) pull->fail(shutting_down());
@@ -363,7 +386,8 @@ int32_t Api::open() const {
 bool Api::idle() const {
   impl_->reap();
   const auto ending = [](const auto& answer) { return answer->ending(); };
-  return impl_->preparation.count() == 0 && impl_->waiting.empty() && impl_->pulls.empty() &&
+  return impl_->preparation.count() == 0 && impl_->picture_reading.count() == 0 &&
+         impl_->fetches.empty() && impl_->waiting.empty() && impl_->pulls.empty() &&
          std::ranges::all_of(impl_->served, [&](const std::shared_ptr<ServedModel>& model) {
            return !model || (model->entries.empty() && model->host.retired.empty() &&
                              std::ranges::all_of(model->batches, ending) &&

@@ -1,13 +1,15 @@
 // What the Api is made of. api.cpp lets requests in and looks after what is open, queue_entry.cpp
 // has answers enter the engine's queue, api_table.cpp says what there is, answer_actions.cpp
-// answers what tokens are computed for, ollama_actions.cpp what Ollama's clients ask,
-// model_actions.cpp which models there are, page_actions.cpp the rest.
+// answers what tokens are computed for, picture_reading.cpp has their images read before,
+// ollama_actions.cpp answers what Ollama's clients ask, model_actions.cpp which models there are,
+// page_actions.cpp the rest.
 //
 // Threads: the loop's, but for the work given to in_pool().
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +35,7 @@
 #include "api/pages/dashboard.h"
 #include "api/pages/model_feed.h"
 #include "api/pages/model_pages.h"
+#include "api/pictures/picture_set.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
 #include "api/prompt/protocol.h"
@@ -176,18 +179,36 @@ struct Api::Impl {
   void begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedBatch prepared);
   // Runs `work` in the pool and `done` with its result on the loop, when it is the caller's turn.
   // `interrupt`: what ends the work early, if that looks at it; the work is done again then.
+  // `pictures`: those that the work may want; they are read then, and the work is done again.
   template <class T>
   void in_pool(const ExchangePtr& exchange, std::function<Result<T>(std::string& body)> work,
                std::function<void(Result<T>)> done,
-               std::shared_ptr<grammar::Interrupt> interrupt = nullptr);
+               std::shared_ptr<grammar::Interrupt> interrupt = nullptr,
+               PictureSetPtr pictures = nullptr);
+  template <class T>
+  struct Task;
+  template <class T>
+  void run_task(const ExchangePtr& exchange, const std::shared_ptr<Task<T>>& task);
+  // Has the pictures read and calls `then`, unless the client leaves before.
+  void read_pictures(const ExchangePtr& exchange, const PictureSetPtr& pictures,
+                     std::function<void()> then);
+  void fetch_pictures(const ExchangePtr& exchange, const PictureSetPtr& pictures,
+                      std::function<void()> then);
+  void decode_pictures(const ExchangePtr& exchange, const PictureSetPtr& pictures,
+                       std::function<void()> then);
+  void end_fetches(const Error& error);
   std::optional<MemoryLease> lease_body(const ExchangePtr& exchange, const std::string& body);
-  void hand_over(const ExchangePtr& exchange, Preparation::Job job);
+  void hand_over(Preparation& to, const ExchangePtr& exchange, Preparation::Job job);
   // Answers with a page that is made in the pool.
   void respond_from_pool(const ExchangePtr& exchange,
                          std::function<Result<std::string>(const std::string& body)> work);
   // The same of the request's model.
   using ModelPage = std::function<Result<std::string>(const ServedModel&, const std::string& body)>;
   void respond_with_model(const ExchangePtr& exchange, ModelPage work);
+  // The same of a page that counts the tokens of a conversation, which may have pictures.
+  using TokenCounter =
+      std::function<Result<std::string>(const ServingContext& serving, const PrepareInput& in)>;
+  void count_with_model(const ExchangePtr& exchange, TokenCounter count);
 
   // Calls `begin`, which submits `choices` requests, once the model's queue has room, or never: the
   // answer is an error then.
@@ -214,6 +235,7 @@ struct Api::Impl {
   RefusalTurns refusals{stats.held_refusals};
   MemoryBudget budget;       // For token logs.
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
+  MemoryBudget picture_budget;
   responses::ResponseStore response_store;
   net::Routes routes;
   std::vector<const Row*> routed;  // By the numbers of `routes`.
@@ -237,41 +259,63 @@ struct Api::Impl {
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;
   pages::AdapterUse adapter_use;
+  std::map<uint64_t, ExchangePtr> fetches;  // By the media desk's numbers.
   bool draining = false;
   uint64_t next_request_id = 1;
   // Last, so that the work that it stops still finds everything else.
   BackgroundThread background{"weir-compile"};
   Preparation preparation;
+  Preparation picture_reading;
+};
+
+template <class T>
+struct Api::Impl::Task {
+  MemoryLease lease;  // For the body and what becomes of it.
+  std::string body;
+  std::function<Result<T>(std::string& body)> work;
+  std::function<void(Result<T>)> done;
+  std::shared_ptr<grammar::Interrupt> interrupt;
+  PictureSetPtr pictures;
+  std::optional<Result<T>> result;
+
+  bool waits() const { return pictures && pictures->is_wanted(); }
 };
 
 template <class T>
 void Api::Impl::in_pool(const ExchangePtr& exchange,
                         std::function<Result<T>(std::string& body)> work,
                         std::function<void(Result<T>)> done,
-                        std::shared_ptr<grammar::Interrupt> interrupt) {
-  struct Task {
-    MemoryLease lease;  // For the body and what becomes of it.
-    std::string body;
-    std::optional<Result<T>> result;
-  };
-  const auto task = std::make_shared<Task>();
+                        std::shared_ptr<grammar::Interrupt> interrupt, PictureSetPtr pictures) {
+  const auto task = std::make_shared<Task<T>>();
   task->body = exchange->take_body();
   auto lease = lease_body(exchange, task->body);
   if (!lease) return;
   task->lease = std::move(*lease);
+  task->work = std::move(work);
+  task->done = std::move(done);
+  task->interrupt = interrupt ? std::move(interrupt) : std::make_shared<grammar::Interrupt>();
+  task->pictures = std::move(pictures);
+  run_task(exchange, task);
+}
+
+template <class T>
+void Api::Impl::run_task(const ExchangePtr& exchange, const std::shared_ptr<Task<T>>& task) {
   Preparation::Job job;
-  if (interrupt) job.interrupt = std::move(interrupt);
-  job.work = [task, work = std::move(work), stop = job.interrupt.get()] {
-    task->result = work(task->body);
-    if (stop->postponed()) return;
+  job.interrupt = task->interrupt;
+  job.work = [task] {
+    task->result = task->work(task->body);
+    if (task->interrupt->postponed() || task->waits()) return;
     std::string().swap(task->body);
     task->lease = {};
   };
-  job.done = [exchange, task, done = std::move(done)] {
+  job.done = [this, exchange, task] {
     if (exchange->responder().closed()) return exchange->abandon();
-    done(std::move(*task->result));
+    if (task->waits())
+      return read_pictures(exchange, task->pictures,
+                           [this, exchange, task] { run_task(exchange, task); });
+    task->done(std::move(*task->result));
   };
-  hand_over(exchange, std::move(job));
+  hand_over(preparation, exchange, std::move(job));
 }
 
 }  // namespace weir::api

@@ -45,14 +45,24 @@ void Api::Impl::respond_with_model(const ExchangePtr& exchange, ModelPage work) 
   });
 }
 
+void Api::Impl::count_with_model(const ExchangePtr& exchange, TokenCounter count) {
+  with_model(exchange, [this, exchange, count = std::move(count)](const ModelUsePtr& use) {
+    const PrepareInput input = prepare_input(*exchange, *use->model);
+    in_pool<std::string>(
+        exchange,
+        [use, in = input, count](const std::string& body) mutable {
+          in.body = body;
+          return count(use->model->serving, in);
+        },
+        [exchange](const Result<std::string>& page) { respond_page(*exchange, page); },
+        input.interrupt, input.pictures);
+  });
+}
+
 void Api::Impl::response_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
-  with_model(exchange, [this, exchange](const ModelUsePtr& use) {
-    respond_from_pool(exchange,
-                      [use, in = prepare_input(*exchange, *use->model),
-                       input = responses_input(*exchange)](const std::string& body) mutable {
-                        in.body = body;
-                        return responses::count_response_tokens(use->model->serving, in, input);
-                      });
+  count_with_model(exchange, [input = responses_input(*exchange)](const ServingContext& serving,
+                                                                  const PrepareInput& in) {
+    return responses::count_response_tokens(serving, in, input);
   });
 }
 
@@ -101,10 +111,9 @@ void Api::Impl::response_input(const ExchangePtr& exchange, const net::RoutePara
 }
 
 void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
-  respond_with_model(exchange,
-                     [now = std::time(nullptr)](const ServedModel& model, const std::string& body) {
-                       return anthropic::count_tokens(model.serving, body, now, model.tokens_max());
-                     });
+  count_with_model(exchange, [](const ServingContext& serving, const PrepareInput& in) {
+    return anthropic::count_tokens(serving, in);
+  });
 }
 
 // The hub may take seconds, or the client may leave before.
@@ -258,10 +267,9 @@ void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {
-  respond_with_model(exchange,
-                     [now = std::time(nullptr)](const ServedModel& model, const std::string& body) {
-                       return llama::tokenize(model.serving, body, now, model.tokens_max());
-                     });
+  count_with_model(exchange, [](const ServingContext& serving, const PrepareInput& in) {
+    return llama::tokenize(serving, in);
+  });
 }
 
 void Api::Impl::apply_template(const ExchangePtr& exchange, const net::RouteParams&) {

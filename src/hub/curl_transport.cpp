@@ -55,12 +55,10 @@ struct Transfer {
   size_t head_bytes = 0;
   bool head_told = false;
   bool ended = false;  // The receiver wants no more, or has been told the end.
-  bool to_endpoint = false;
   bool by_proxy = false;
-  std::string host;
-  std::string refused;  // Why no connection was made.
-  // What addresses the endpoint has; of the transport.
-  std::optional<AddressKind>* endpoint_kind = nullptr;
+  Url url;
+  Reach* reach = nullptr;  // The transport's.
+  std::string refused;     // Why no connection was made.
 
   Transfer() = default;
   Transfer(const Transfer&) = delete;
@@ -70,10 +68,6 @@ struct Transfer {
     curl_slist_free_all(headers);
   }
 
-  bool may_reach(AddressKind kind) const {
-    return by_proxy || kind == AddressKind::kPublic ||
-           (endpoint_kind->has_value() && kind == **endpoint_kind && kind != AddressKind::kOther);
-  }
   void on_head_line(std::string_view line);
 };
 
@@ -114,19 +108,17 @@ size_t take_body(char* data, size_t size, size_t count, void* context) {
 
 curl_socket_t open_socket(void* context, curlsocktype, curl_sockaddr* address) {
   auto* transfer = static_cast<Transfer*>(context);
-  const AddressKind kind = address_kind(&address->addr);
-  if (transfer->to_endpoint && !transfer->by_proxy) {
-    *transfer->endpoint_kind = kind;
-  } else if (!transfer->may_reach(kind)) {
-    transfer->refused = transfer->host + ": the hub sends to an address within this network";
-    return CURL_SOCKET_BAD;
+  if (!transfer->by_proxy) {
+    transfer->refused = transfer->reach->refusal(transfer->url, &address->addr);
+    if (!transfer->refused.empty()) return CURL_SOCKET_BAD;
   }
   return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 class CurlTransport final : public Transport {
  public:
-  CurlTransport(Url endpoint, CURLM* multi) : endpoint_(std::move(endpoint)), multi_(multi) {
+  CurlTransport(std::unique_ptr<Reach> reach, CURLM* multi)
+      : reach_(std::move(reach)), multi_(multi) {
     curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, kConnectionsKept);
   }
   ~CurlTransport() override {
@@ -147,37 +139,30 @@ class CurlTransport final : public Transport {
   bool tell_ends();
   void end(Id id, CURLcode code);
 
-  const Url endpoint_;
+  const std::unique_ptr<Reach> reach_;
   CURLM* const multi_;
   Id last_ = 0;
   std::map<Id, std::unique_ptr<Transfer>> transfers_;
   // Requests that could not even begin, and why: told in run(), like all ends.
   std::vector<std::pair<Receiver*, std::string>> stillborn_;
-  std::optional<AddressKind> endpoint_kind_;
 };
 
 Transport::Id CurlTransport::start(const Request& request, Receiver& receiver) {
   const Result<Url> url = Url::parse(request.url);
-  std::string why = url ? "" : url.error().message;
-  if (url && url->scheme != "https" && endpoint_.scheme == "https")
-    why = url->host + ": expected an https address, as the hub's is; found http";
-  if (url && !proxy_of(url->scheme).empty() && !url->same_origin(endpoint_) &&
-      literal_address_kind(url->host).value_or(AddressKind::kPublic) != AddressKind::kPublic)
-    why = url->host + ": the hub sends to an address within this network";
+  std::string why = url ? reach_->refusal(*url) : url.error().message;
   if (!why.empty()) {
     stillborn_.emplace_back(&receiver, std::move(why));
     return ++last_;
   }
   // The client sees to it; a second look costs nothing.
-  CHECK(request.token.empty() || url->same_origin(endpoint_));
+  CHECK(request.token.empty() || reach_->is_trusted(*url));
   auto transfer = std::make_unique<Transfer>();
   transfer->id = ++last_;
   transfer->easy = curl_easy_init();
   CHECK(transfer->easy != nullptr);
   transfer->receiver = &receiver;
-  transfer->to_endpoint = url->same_origin(endpoint_);
-  transfer->host = url->host;
-  transfer->endpoint_kind = &endpoint_kind_;
+  transfer->url = *url;
+  transfer->reach = reach_.get();
   set_up(*transfer, *url, request);
   curl_multi_add_handle(multi_, transfer->easy);
   return transfers_.emplace(last_, std::move(transfer)).first->first;
@@ -198,8 +183,7 @@ void CurlTransport::set_up(Transfer& transfer, const Url& url, const Request& re
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer.headers);
   curl_easy_setopt(easy, CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));
   curl_easy_setopt(easy, CURLOPT_NOBODY, request.head_only ? 1L : 0L);
-  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR,
-                   endpoint_.scheme == "http" ? "http,https" : "https");
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, url.scheme.c_str());
   // A connection a request: streams of one HTTP/2 connection would share its window.
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -212,7 +196,7 @@ void CurlTransport::set_up(Transfer& transfer, const Url& url, const Request& re
   // What other programs of this kind read, for networks whose TLS is taken apart on the way.
   if (const char* file = std::getenv("SSL_CERT_FILE"); file != nullptr && *file != '\0')
     curl_easy_setopt(easy, CURLOPT_CAINFO, file);
-  const std::string proxy = proxy_of(url.scheme);
+  const std::string proxy = reach_->proxy(url);
   transfer.by_proxy = !proxy.empty();
   curl_easy_setopt(easy, CURLOPT_PROXY, proxy.c_str());  // Empty: none, whatever else is set.
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &take_head);
@@ -274,8 +258,43 @@ void CurlTransport::end(Id id, CURLcode code) {
                                  CURLE_SSL_ENGINE_NOTFOUND};
   const bool final = std::ranges::find(kFinal, code) != kFinal.end();
   transfer->receiver->on_end(final ? Ending::kRefused : Ending::kBroken,
-                             concat({transfer->host, ": ", curl_easy_strerror(code)}));
+                             concat({transfer->url.host, ": ", curl_easy_strerror(code)}));
 }
+
+// A hub, and where it sends to.
+class HubReach final : public Reach {
+ public:
+  explicit HubReach(Url endpoint) : endpoint_(std::move(endpoint)) {}
+
+  std::string refusal(const Url& url) override {
+    if (url.scheme != "https" && endpoint_.scheme == "https")
+      return url.host + ": expected an https address, as the hub's is; found http";
+    const bool literal = literal_address_kind(url.host).value_or(AddressKind::kPublic) !=
+                         AddressKind::kPublic;
+    if (literal && !proxy(url).empty() && !is_trusted(url)) return within_network(url);
+    return {};
+  }
+  std::string refusal(const Url& url, const sockaddr* address) override {
+    const AddressKind kind = address_kind(address);
+    if (is_trusted(url)) {
+      endpoint_kind_ = kind;
+      return {};
+    }
+    const bool may = kind == AddressKind::kPublic ||
+                     (endpoint_kind_ == kind && kind != AddressKind::kOther);
+    return may ? std::string() : within_network(url);
+  }
+  std::string proxy(const Url& url) override { return proxy_of(url.scheme); }
+  bool is_trusted(const Url& url) override { return url.same_origin(endpoint_); }
+
+ private:
+  static std::string within_network(const Url& url) {
+    return url.host + ": the hub sends to an address within this network";
+  }
+
+  const Url endpoint_;
+  std::optional<AddressKind> endpoint_kind_;  // Once it was asked.
+};
 
 }  // namespace
 
@@ -286,11 +305,15 @@ std::string_view ResponseHead::header(std::string_view name) const {
   return value;
 }
 
-Result<std::unique_ptr<Transport>> curl_transport(const Settings& settings) {
-  WEIR_ASSIGN(Url endpoint, Url::parse(settings.endpoint));
+Result<std::unique_ptr<Transport>> curl_transport(std::unique_ptr<Reach> reach) {
   CURLM* multi = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_multi_init() : nullptr;
   if (multi == nullptr) return fail(ErrorCode::kCapacity, "libcurl cannot be set up");
-  return std::make_unique<CurlTransport>(std::move(endpoint), multi);
+  return std::make_unique<CurlTransport>(std::move(reach), multi);
+}
+
+Result<std::unique_ptr<Transport>> curl_transport(const Settings& settings) {
+  WEIR_ASSIGN(Url endpoint, Url::parse(settings.endpoint));
+  return curl_transport(std::make_unique<HubReach>(std::move(endpoint)));
 }
 
 }  // namespace weir::hub

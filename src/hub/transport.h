@@ -15,6 +15,9 @@
 #include <vector>
 
 #include "hub/settings.h"
+#include "hub/url.h"
+
+struct sockaddr;
 
 namespace weir::hub {
 
@@ -71,11 +74,29 @@ class Transport {
   virtual std::chrono::steady_clock::time_point now() const = 0;
 };
 
-// Over libcurl. Speaks https, and http only where `settings.endpoint` does. Other hosts than the
+// Which addresses a transport may ask, and how. Asked on the transport's thread.
+class Reach {
+ public:
+  virtual ~Reach() = default;
+  // Why `url` is not asked: a sentence that names its host. Empty: it is.
+  virtual std::string refusal(const Url& url) = 0;
+  // The same of an address that stands for its host, before a connection to it is made. Not asked
+  // where a proxy makes the connection.
+  virtual std::string refusal(const Url& url, const sockaddr* address) = 0;
+  // The proxy that makes it; empty: none.
+  virtual std::string proxy(const Url& url) = 0;
+  // It may be told a token.
+  virtual bool is_trusted(const Url& url) = 0;
+};
+
+// Over libcurl. Speaks http and https, with what `reach` allows.
+// The error: libcurl cannot be set up.
+Result<std::unique_ptr<Transport>> curl_transport(std::unique_ptr<Reach> reach);
+
+// The one to a hub. Speaks https, and http only where `settings.endpoint` does. Other hosts than the
 // endpoint's must have public addresses, or one of the endpoint's kind (loopback, private): else a
 // hub could have this machine ask what only it can reach. Where a proxy is configured (https_proxy,
 // http_proxy, all_proxy, no_proxy) it is the proxy that knows addresses, and refuses them.
-// The error: libcurl cannot be set up.
 Result<std::unique_ptr<Transport>> curl_transport(const Settings& settings);
 
 }  // namespace weir::hub

@@ -20,7 +20,7 @@ namespace weir::net {
 class Loop {
  public:
   // The pool's threads, libuv's, which all loops of a process share.
-  static constexpr int kPoolThreads = 6;
+  static constexpr int kPoolThreads = 8;
   // How much work may be with the pool, waiting or being done. Each holds a request's text.
   static constexpr size_t kPoolWorkMax = 4096;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "api/pictures/picture_memory.h"
 #include "program/commit.h"
 #include "program/draft_sources.h"
 #include "program/model_facts.h"
@@ -28,6 +29,8 @@ void set_text(api::ApiConfig& config, const TextParts& text) {
   config.tokenizer = text.tokenizer.get();
   if (text.chat_template) config.chat_template = &*text.chat_template;
   if (text.tool_use_template) config.tool_use_template = &*text.tool_use_template;
+  if (text.processor) config.processor = &*text.processor;
+  if (!text.images_refusal.empty()) config.images_refusal = text.images_refusal;
   config.chat_template_source = text.chat_template_source;
 }
 
@@ -54,6 +57,9 @@ void set_memory(api::ApiConfig& config, const Plan& plan) {
   config.log_bytes_max = static_cast<size_t>(plan.request_bytes);
   config.responses_bytes_max = static_cast<size_t>(plan.responses_bytes);
   config.preparing_bytes_max = static_cast<size_t>(plan.bodies.preparing);
+  config.pictures.bytes_max = static_cast<size_t>(plan.image_bytes);
+  config.pictures.pixels_max =
+      std::min(config.pictures.pixels_max, api::pixels_within(config.pictures.bytes_max));
 }
 
 api::ExpertCounts expert_counts(const ssd::ExpertStore& store) {
@@ -74,6 +80,8 @@ void set_policy(api::ApiConfig& config, const Options& options) {
   config.queue_timeout_s = options.queue_timeout;
   config.request_timeout_s = options.request_timeout;
   config.max_tokens_default = options.max_tokens;
+  config.pictures.count_max = options.max_images;
+  config.pictures.folder = options.media_path;
   config.version = kVersion;
   config.commit = commit();
 }

@@ -110,8 +110,11 @@ constexpr std::array kOptions = {
     Answer{"-md --model-draft --speculative-model", "--draft-model names the drafter's folder"},
     Answer{"--dflash", "--draft-model names the drafter's folder; its config.json says what it is"},
     Answer{"--dflash-block-size", "the drafter's config.json says it; --num-draft-tokens bounds it"},
-    Answer{"--mmproj --mmproj-url --mmproj-auto --limit-mm-per-prompt --media-path",
-           "Weir reads text only"},
+    Answer{"--mmproj --mmproj-url --mmproj-auto",
+           "a vision tower lies in the model's own folder, in its safetensors"},
+    Answer{"--limit-mm-per-prompt", "--max-images bounds the images of a request"},
+    Answer{"--allowed-local-media-path", "--media-path names the folder"},
+    Answer{"--allowed-media-domains", "--allow-remote-media names the hosts"},
     Answer{"--dtype --quantization -q --load-format",
            "weights are used as they are stored, floats also in fewer bits (--quantize); --compute "
            "chooses the arithmetic"},

@@ -188,6 +188,7 @@ MemoryPlan Planner::without_kv(int32_t context) const {
     plan.request_bytes = process_->request_bytes;
     plan.bodies = process_->bodies;
     plan.responses_bytes = process_->responses_bytes;
+    plan.image_bytes = process_->image_bytes;
   }
   add(plan, "weights, packed", model_.packed_weights, model_.packed_weights,
       "anonymous memory, kernel layout");
@@ -226,6 +227,12 @@ MemoryPlan Planner::without_kv(int32_t context) const {
 
 // What is taken whichever models there are. `context` and `hidden_size`: of the largest requests.
 template <class Plan>
+void add_images(Plan& plan, const Options& options, const MemoryLimit& limit, bool several) {
+  plan.image_bytes = plan_images(options, limit, several);
+  add(plan, "images", 0, plan.image_bytes, "of requests, until the model has seen them");
+}
+
+template <class Plan>
 void add_shared(Plan& plan, const Options& options, const MemoryLimit& limit, int32_t context,
                 int32_t hidden_size) {
   // One request with all its context and alternatives must fit, whatever the queue, and one for as
@@ -253,6 +260,7 @@ void add_shared(Plan& plan, const Options& options, const MemoryLimit& limit, in
 
 void Planner::add_process(MemoryPlan& plan) const {
   add_shared(plan, options_, limit_, plan.context_max, model_.hidden_size);
+  if (model_.sees_images) add_images(plan, options_, limit_, /*several=*/false);
 }
 
 // Of this model, beside its weights and what sequences remember.
@@ -454,6 +462,7 @@ Result<MemoryPlan> Planner::plan() const {
 ProcessPlan plan_process(const Options& options, const MemoryLimit& limit) {
   ProcessPlan plan;
   add_shared(plan, options, limit, kContextAssumed, kHiddenAssumed);
+  add_images(plan, options, limit, /*several=*/true);
   return plan;
 }
 

@@ -41,6 +41,7 @@ struct ModelFootprint {
   int32_t context_max = 0;  // The model's own.
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
+  bool sees_images = false;
   int64_t experts = 0;       // All of them, where they are streamed; else 0.
   int64_t expert_cycle = 0;  // Those that one token needs.
 };
@@ -54,6 +55,7 @@ struct ProcessPlan {
   int64_t request_bytes = 0;  // As in MemoryPlan.
   BodyPlan bodies;
   int64_t responses_bytes = 0;
+  int64_t image_bytes = 0;
 };
 
 struct MemoryPlan {
@@ -77,6 +79,7 @@ struct MemoryPlan {
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
   BodyPlan bodies;
   int64_t responses_bytes = 0;  // Stored responses.
+  int64_t image_bytes = 0;      // Images of requests, until the model has seen them.
   int64_t automata_bytes = 0;   // Compiled grammars that are kept.
   int64_t expert_bytes = 0;     // Experts in memory, and buffers to read them.
   int64_t adapter_bytes = 0;    // Of all adapters.

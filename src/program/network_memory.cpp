@@ -40,6 +40,10 @@ constexpr int64_t kAnswersShare = 128, kAnswersMin = 8 * kMiB, kAnswersMax = 128
 // Large machines give more to bodies that arrive and are prepared: these shares, up to these sizes.
 constexpr int64_t kArrivingShare = 64, kArrivingMax = 512 * kMiB;
 constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
+// Without --image-memory. Decoding a photograph of 12 megapixels takes 160 MiB, one of 50 takes 670.
+constexpr int64_t kImagesShare = 8, kImagesMax = 2048 * kMiB;
+constexpr int64_t kSharedImagesShare = 32, kSharedImagesMax = 512 * kMiB;
+
 }  // namespace
 
 BodyPlan plan_bodies(const NetworkOptions& options, const MemoryLimit& limit) {
@@ -69,6 +73,12 @@ int64_t plan_heads(const Options& options, const MemoryLimit& limit) {
 
 int64_t plan_answers(const MemoryLimit& limit) {
   return std::clamp(limit.bytes / kAnswersShare, kAnswersMin, kAnswersMax);
+}
+
+int64_t plan_images(const Options& options, const MemoryLimit& limit, bool several) {
+  if (options.image_memory > 0) return options.image_memory;
+  return several ? std::min(limit.bytes / kSharedImagesShare, kSharedImagesMax)
+                 : std::min(limit.bytes / kImagesShare, kImagesMax);
 }
 
 int64_t connection_bytes(const NetworkOptions& options) {

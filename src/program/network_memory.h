@@ -22,6 +22,8 @@ BodyPlan plan_bodies(const NetworkOptions& options, const MemoryLimit& limit);
 int32_t plan_connections(const NetworkOptions& options);
 int64_t plan_heads(const Options& options, const MemoryLimit& limit);
 int64_t plan_answers(const MemoryLimit& limit);
+// Images of requests; `several`: whichever models there are, most of which may see none.
+int64_t plan_images(const Options& options, const MemoryLimit& limit, bool several);
 // All connections that may be open.
 int64_t connection_bytes(const NetworkOptions& options);
 

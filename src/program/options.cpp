@@ -353,6 +353,22 @@ const std::array kRows = {
     Row{"dry-penalty-last-n", "N", &Options::dry_penalty_last_n, kServeOnly, "Answers",
         "Default of how many of the last tokens DRY searches; -1: prompt and answer", "64"},
 
+    Row{"max-images", "N", &Options::max_images, kServeOnly, "Images",
+        "Most images of one request, for models that see them", "64"},
+    Row{"image-memory", "SIZE", Bytes{&Options::image_memory}, kPlanning, "Images",
+        "Memory that images may take from their arrival until the model has seen them; how many "
+        "pixels one may have follows from it",
+        "an eighth of the memory, at most 2G; with --models a 32nd, at most 512M"},
+    Row{"allow-remote-media", "HOST[,HOST]", Names{&Options::allow_remote_media}, kServeOnly,
+        "Images",
+        "Fetch images from these hosts where requests name their addresses (http, https): a name, "
+        "*.NAME for all below it, '*' for any; addresses that are not public only as ADDRESS or "
+        "ADDRESS/BITS; may be repeated",
+        "none: images come in requests"},
+    Row{"media-path", "DIR", &Options::media_path, kServeOnly, "Images",
+        "Let requests name images below this folder as file:NAME; symbolic links are not followed",
+        "none"},
+
     Row{"host", "ADDRESS", &Options::host, kAddress, "Network", "Address to listen on",
         "127.0.0.1"},
     Row{"port", "PORT", &Options::port, kAddress, "Network",

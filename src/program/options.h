@@ -171,6 +171,14 @@ struct SpeculativeOptions {
   int32_t draft_vocabulary = 32768;   // Tokens that it chooses among; 0: all.
 };
 
+// Images of requests.
+struct MediaOptions {
+  std::string allow_remote_media;  // Hosts (media_hosts.h), separated by commas; empty: none.
+  std::string media_path;          // What file: addresses lead into; empty: nothing.
+  int32_t max_images = 64;         // Of one request.
+  int64_t image_memory = 0;        // Bytes; 0: what network_memory.cpp finds fit.
+};
+
 // Several models in one process, which come and go.
 struct ModelSetOptions {
   std::string models;          // File that names them; empty: there is one.
@@ -189,6 +197,7 @@ struct Options : ExpertOptions,
                  SearchOptions,
                  SpeculativeOptions,
                  SuiteOptions,
+                 MediaOptions,
                  ModelSetOptions {
   Command command = Command::kServe;
 

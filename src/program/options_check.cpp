@@ -1,8 +1,10 @@
 // What values options may have.
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "api/access/cors.h"
@@ -12,6 +14,7 @@
 #include "base/check.h"
 #include "card/adapter_card.h"
 #include "model/adapted_rows.h"
+#include "program/media_hosts.h"
 #include "program/options.h"
 #include "sched/draft_source.h"
 
@@ -151,6 +154,22 @@ Result<void> check_network(const NetworkOptions& o) {
   return {};
 }
 
+Result<void> check_media(const MediaOptions& o) {
+  constexpr double kImagesMax = 1024;
+  constexpr int64_t kImageMemoryLeast = int64_t{16} << 20;  // For pictures of half a megapixel.
+  WEIR_TRY(in_range("--max-images", o.max_images, 1, kImagesMax));
+  if (o.image_memory != 0 && o.image_memory < kImageMemoryLeast)
+    return fail(ErrorCode::kConfig, "--image-memory: expected at least 16M, found " +
+                                        std::to_string(o.image_memory) + " bytes");
+  if (const auto hosts = MediaHosts::parse(split_list(o.allow_remote_media)); !hosts)
+    return tl::unexpected<Error>(hosts.error());
+  std::error_code error;
+  if (!o.media_path.empty() && !std::filesystem::is_directory(o.media_path, error))
+    return fail(ErrorCode::kConfig,
+                "--media-path: expected a folder, found '" + o.media_path + "'");
+  return {};
+}
+
 Result<void> check_bench(const BenchOptions& o) {
   WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
   WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
@@ -245,6 +264,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(check_speculative(o));
   WEIR_TRY(check_adapters(o));
   WEIR_TRY(check_network(o));
+  WEIR_TRY(check_media(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(check_model_set(o));
   if (o.turbo_kv && o.kv_cache && *o.kv_cache != kv::Format::kTq4)

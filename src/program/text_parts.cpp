@@ -5,6 +5,7 @@
 #include "api/request/sampling_fields.h"
 #include "api/serving/answer_end.h"
 #include "base/file.h"
+#include "program/image_processor.h"
 
 namespace weir {
 
@@ -42,6 +43,16 @@ Result<TextParts> load_text(const card::ModelCard& card, const Options& options)
   for (const SamplingOption& option : sampling_options(options))
     if (option.value) parts.defaults.set(option.field, *option.value, api::kFromCommandLine);
   return parts;
+}
+
+void TextParts::see_images(const card::ModelCard& card, bool has_tower) {
+  Result<media::Processor> read = image_processor(card);
+  if (!read)
+    images_refusal = std::move(read).error().message;
+  else if (!has_tower)
+    images_refusal = "its vision tower is not loaded";
+  else
+    processor = *std::move(read);
 }
 
 }  // namespace weir

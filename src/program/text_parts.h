@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "card/embedding_settings.h"
 #include "card/model_card.h"
+#include "media/processor/processor.h"
 #include "program/options.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -25,6 +26,13 @@ struct TextParts {
   api::GenerationDefaults defaults;
   card::EmbeddingSettings embedding;
   api::RerankConfig rerank;
+  // What the model wants of images; none: it sees none, and why.
+  std::optional<media::Processor> processor;
+  std::string images_refusal;
+
+  // `has_tower`: the model was loaded with what computes images. REQUIRES: nobody else reads the
+  // card.
+  void see_images(const card::ModelCard& card, bool has_tower);
 };
 
 // Reads the files that the card names, and what the options put in their place.

@@ -14,6 +14,19 @@ namespace {
 
 constexpr weir::api::RequestLimits kLimits{32'000};
 
+// Each picture that messages show has its source.
+size_t images_in(const std::string& messages) {
+  const auto doc = weir::JsonDoc::parse(messages, /*depth_max=*/512);
+  weir::JsonArray array, parts;
+  CHECK(doc && doc->root().get(array) == simdjson::SUCCESS);
+  size_t images = 0;
+  for (const weir::JsonValue message : array) {
+    if (message["content"].get(parts) != simdjson::SUCCESS) continue;
+    for (const weir::JsonValue part : parts) images += part["text"].error() != simdjson::SUCCESS;
+  }
+  return images;
+}
+
 void check_accepted(const weir::api::GenerateRequest& request) {
   CHECK(request.choices_per_prompt() >= 1 &&
         static_cast<size_t>(request.choices_per_prompt()) <= weir::api::kChoicesMax);
@@ -23,6 +36,8 @@ void check_accepted(const weir::api::GenerateRequest& request) {
     CHECK(token >= 0 && token < kLimits.vocab_size && bias >= -100 && bias <= 100);
   for (const int32_t token : request.stop_token_ids)
     CHECK(token >= 0 && token < kLimits.vocab_size);
+  CHECK(request.messages.empty() || images_in(request.messages) == request.pictures.size());
+  for (const weir::api::PictureSource& picture : request.pictures) CHECK(!picture.field.empty());
   // What goes to the template is JSON again.
   for (const std::string* json : {&request.messages, &request.tools, &request.template_kwargs})
     CHECK(json->empty() || weir::JsonDoc::parse(*json, /*depth_max=*/512));

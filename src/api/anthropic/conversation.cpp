@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "api/anthropic/message_request.h"
 #include "api/prompt/content_part.h"
@@ -45,10 +46,37 @@ void append_line(std::string& text, std::string_view line) {
   text += line;
 }
 
-constexpr auto kPartTypes = std::to_array<PartType>({{"text"}, {"image", PartKind::kImage}});
+// An image's source: its data, or an address.
+Result<PictureSource> picture_of_source(const std::string& path, JsonObject source) {
+  WEIR_ASSIGN(const std::string_view type, required_string(path, source, "type"));
+  if (type == "base64") {
+    const std::string data_path = join(path, "data");
+    WEIR_ASSIGN(const std::string_view data, required_string(path, source, "data"));
+    WEIR_ASSIGN(const std::string_view media_type, required_string(path, source, "media_type"));
+    if (!media_type.starts_with("image/"))
+      return unsupported(join(path, "media_type"), "expected one of images, found \"" +
+                                                       std::string(shown(media_type)) + "\"");
+    return picture_of_base64(data_path, data);
+  }
+  if (type == "url") {
+    WEIR_ASSIGN(const std::string_view url, required_string(path, source, "url"));
+    return picture_at(join(path, "url"), url);
+  }
+  return unsupported(join(path, "type"),
+                     "expected base64 or url, found \"" + std::string(shown(type)) + "\"");
+}
+
+Result<PictureSource> picture_of_image(const std::string& path, JsonObject block) {
+  const std::string source_path = join(path, "source");
+  WEIR_ASSIGN(const JsonValue value, required_member(path, block, "source"));
+  WEIR_ASSIGN(const JsonObject source, as_object(source_path, value));
+  return picture_of_source(source_path, source);
+}
+
+constexpr auto kPartTypes = std::to_array<PartType>(
+    {{"text"}, {"image", PartKind::kPicture, "", &picture_of_image}});
 // Where a document's text comes from: a part, too, as far as it lies in the request.
-constexpr auto kSourceTypes =
-    std::to_array<PartType>({{"text", PartKind::kText, "data"}, {"image", PartKind::kImage}});
+constexpr auto kSourceTypes = std::to_array<PartType>({{"text", PartKind::kText, "data"}});
 
 struct Block {
   JsonObject object;
@@ -62,88 +90,92 @@ Result<Block> block_of(const std::string& path, JsonValue element) {
   return block;
 }
 
-// A block that is a content part. `expected`: what may stand there.
-Result<std::string> text_of_block(const std::string& path, const Block& block,
-                                  std::span<const PartType> types, std::string_view expected) {
-  if (const PartType* known = part_type(types, block.type))
-    return part_text(path, block.object, *known);
-  return unsupported(join(path, "type"), "expected " + std::string(expected) + ", found \"" +
-                                             std::string(shown(block.type)) + "\"");
+// Adds the text of a block that is a content part; a text that is nothing adds no line.
+// `expected`: what may stand there.
+Result<void> add_block(const std::string& path, const Block& block,
+                       std::span<const PartType> types, std::string_view expected,
+                       MessageContent& out, std::vector<PictureSource>* pictures) {
+  const PartType* const known = part_type(types, block.type);
+  if (known == nullptr)
+    return unsupported(join(path, "type"), "expected " + std::string(expected) + ", found \"" +
+                                               std::string(shown(block.type)) + "\"");
+  MessageContent part;
+  WEIR_TRY(add_part(path, block.object, *known, part, pictures));
+  out.append(part);
+  return {};
 }
 
 // A string, or blocks that are content parts and nothing else.
-Result<std::string> plain_text(const std::string& path, JsonValue content) {
+Result<MessageContent> plain_content(const std::string& path, JsonValue content,
+                                     std::vector<PictureSource>* pictures) {
   std::string_view whole;
-  if (content.get(whole) == simdjson::SUCCESS) return std::string(whole);
+  if (content.get(whole) == simdjson::SUCCESS) return MessageContent(std::string(whole));
   JsonArray blocks;
   if (content.get(blocks) != simdjson::SUCCESS)
     return wrong_type(path, "a string or an array of blocks", content);
-  std::string joined;
+  MessageContent out;
   size_t index = 0;
   for (const JsonValue element : blocks) {
     const std::string block_path = at(path, index++);
     WEIR_ASSIGN(const Block block, block_of(block_path, element));
-    WEIR_ASSIGN(const std::string text, text_of_block(block_path, block, kPartTypes, "\"text\""));
-    append_line(joined, text);
+    WEIR_TRY(add_block(block_path, block, kPartTypes, "\"text\"", out, pictures));
   }
-  return joined;
+  return out;
 }
 
-Result<void> append_members(const std::string& path, JsonObject object,
-                            std::initializer_list<std::string_view> keys, std::string& text) {
+Result<void> add_members(const std::string& path, JsonObject object,
+                         std::initializer_list<std::string_view> keys, MessageContent& out) {
   for (const std::string_view key : keys) {
     const auto value = json_get(object, key);
     if (!value) continue;
     WEIR_ASSIGN(const std::string_view member, as_string(join(path, key), *value));
-    append_line(text, member);
+    out.add_line(member);
   }
   return {};
 }
 
 // A document whose text is in the request, after its title.
-Result<std::string> document_text(const std::string& path, JsonObject block) {
+Result<void> add_document(const std::string& path, JsonObject block, MessageContent& out,
+                          std::vector<PictureSource>* pictures) {
   WEIR_ASSIGN(const JsonValue source_value, required_member(path, block, "source"));
   const std::string source_path = join(path, "source");
   WEIR_ASSIGN(const Block source, block_of(source_path, source_value));
-  std::string text;
-  WEIR_TRY(append_members(path, block, {"title", "context"}, text));
-  if (source.type != "content") {
-    WEIR_ASSIGN(const std::string data,
-                text_of_block(source_path, source, kSourceTypes, "\"text\" or \"content\""));
-    append_line(text, data);
-    return text;
-  }
+  WEIR_TRY(add_members(path, block, {"title", "context"}, out));
+  if (source.type != "content")
+    return add_block(source_path, source, kSourceTypes, "\"text\" or \"content\"", out, nullptr);
   WEIR_ASSIGN(const JsonValue content, required_member(source_path, source.object, "content"));
-  WEIR_ASSIGN(const std::string inner, plain_text(join(source_path, "content"), content));
-  append_line(text, inner);
-  return text;
+  WEIR_ASSIGN(const MessageContent inner,
+              plain_content(join(source_path, "content"), content, pictures));
+  out.append(inner);
+  return {};
 }
 
 // What a search has found, after its title and where it is from.
-Result<std::string> search_text(const std::string& path, JsonObject block) {
-  std::string text;
-  WEIR_TRY(append_members(path, block, {"title", "source"}, text));
+Result<void> add_search(const std::string& path, JsonObject block, MessageContent& out) {
+  WEIR_TRY(add_members(path, block, {"title", "source"}, out));
   WEIR_ASSIGN(const JsonValue content, required_member(path, block, "content"));
-  WEIR_ASSIGN(const std::string inner, plain_text(join(path, "content"), content));
-  append_line(text, inner);
-  return text;
+  WEIR_ASSIGN(const MessageContent inner,
+              plain_content(join(path, "content"), content, nullptr));
+  out.append(inner);
+  return {};
 }
 
 // A block that both the user and a tool may send.
-Result<std::string> shown_text(const std::string& path, const Block& block,
-                               std::string_view expected) {
-  if (block.type == "document") return document_text(path, block.object);
-  if (block.type == "search_result") return search_text(path, block.object);
-  return text_of_block(path, block, kPartTypes, expected);
+Result<void> add_shown(const std::string& path, const Block& block, std::string_view expected,
+                       MessageContent& out, std::vector<PictureSource>* pictures) {
+  if (block.type == "document") return add_document(path, block.object, out, pictures);
+  if (block.type == "search_result") return add_search(path, block.object, out);
+  return add_block(path, block, kPartTypes, expected, out, pictures);
 }
 
 struct ToolResult {
   std::string_view id;
-  std::string text;
+  MessageContent content;
 };
 
 // Templates know no failed results: the text says it.
-Result<ToolResult> tool_result(const std::string& path, JsonObject block) {
+Result<ToolResult> tool_result(const std::string& path, JsonObject block,
+                               std::vector<PictureSource>* pictures) {
   ToolResult result;
   WEIR_ASSIGN(result.id, required_string(path, block, "tool_use_id"));
   if (const auto content = json_get(block, "content")) {
@@ -151,14 +183,13 @@ Result<ToolResult> tool_result(const std::string& path, JsonObject block) {
     std::string_view whole;
     JsonArray blocks;
     if (content->get(whole) == simdjson::SUCCESS) {
-      result.text = whole;
+      result.content = MessageContent(std::string(whole));
     } else if (content->get(blocks) == simdjson::SUCCESS) {
       size_t index = 0;
       for (const JsonValue element : blocks) {
         const std::string inner_path = at(content_path, index++);
         WEIR_ASSIGN(const Block inner, block_of(inner_path, element));
-        WEIR_ASSIGN(const std::string text, shown_text(inner_path, inner, "\"text\""));
-        append_line(result.text, text);
+        WEIR_TRY(add_shown(inner_path, inner, "text or image", result.content, pictures));
       }
     } else {
       return wrong_type(content_path, "a string or an array of blocks", *content);
@@ -168,7 +199,7 @@ Result<ToolResult> tool_result(const std::string& path, JsonObject block) {
   if (const auto flag = json_get(block, "is_error");
       flag && flag->get(is_error) != simdjson::SUCCESS)
     return wrong_type(join(path, "is_error"), "a boolean", *flag);
-  if (is_error && !result.text.starts_with("Error")) result.text.insert(0, "Error: ");
+  if (is_error && !result.content.text().starts_with("Error")) result.content.prefix("Error: ");
   return result;
 }
 
@@ -177,9 +208,9 @@ class Turns {
  public:
   explicit Turns(GenerateRequest& out) : out_(out), json_(out.messages) { json_.begin_array(); }
 
-  void say(Role role, std::string_view text) {
+  void say(Role role, const MessageContent& content) {
     turn(role);
-    append_line(text_, text);
+    content_.append(content);
   }
   void think(std::string_view text) {
     turn(Role::kAssistant);
@@ -198,13 +229,13 @@ class Turns {
     end_turn();
     turn(Role::kTool);
     tool_id_ = result.id;
-    text_ = result.text;
+    content_ = result.content;
   }
 
   void finish() {
     // An assistant's turn without words is what an empty answer becomes: nothing to continue.
     const bool continues = open_ && role_ == Role::kAssistant && calls_.empty();
-    if (continues && text_.find_first_not_of(" \t\r\n") == std::string::npos)
+    if (continues && content_.text().find_first_not_of(" \t\r\n") == std::string::npos)
       open_ = false;
     else
       out_.continue_final_message = continues;
@@ -222,7 +253,9 @@ class Turns {
 
   void end_turn() {
     if (!std::exchange(open_, false)) return;
-    json_.begin_object().field("role", name_of(role_)).field("content", text_);
+    std::string text = content_.text();
+    json_.begin_object().field("role", name_of(role_)).key("content");
+    content_.write(json_);
     if (role_ == Role::kTool) {
       if (const auto name = names_.find(tool_id_); name != names_.end())
         json_.field("name", name->second);
@@ -231,13 +264,13 @@ class Turns {
     if (!reasoning_.empty()) {
       json_.field("reasoning_content", reasoning_);
       // gpt-oss's template refuses it beside a text with calls.
-      if (text_.empty() || calls_.empty()) json_.field("thinking", reasoning_);
+      if (text.empty() || calls_.empty()) json_.field("thinking", reasoning_);
     }
     if (!calls_.empty()) json_.key("tool_calls").begin_array().raw(calls_).end_array();
     json_.end_object();
     out_.last_role = name_of(role_);
-    out_.last_content = std::move(text_);
-    text_.clear();
+    out_.last_content = std::move(text);
+    content_ = {};
     reasoning_.clear();
     calls_.clear();
   }
@@ -246,21 +279,24 @@ class Turns {
   JsonWriter json_;
   bool open_ = false;
   Role role_ = Role::kUser;
-  std::string text_, reasoning_;
+  MessageContent content_;
+  std::string reasoning_;
   std::string calls_;  // Elements of a JSON array.
   std::string tool_id_;
   std::unordered_map<std::string, std::string> names_;  // Of functions, by the ids of their calls.
 };
 
-Result<void> add_user_block(const std::string& path, const Block& block, Turns& turns) {
+Result<void> add_user_block(const std::string& path, const Block& block, Turns& turns,
+                            std::vector<PictureSource>* pictures) {
   if (block.type == "tool_result") {
-    WEIR_ASSIGN(const ToolResult result, tool_result(path, block.object));
+    WEIR_ASSIGN(const ToolResult result, tool_result(path, block.object, pictures));
     turns.result(result);
     return {};
   }
-  WEIR_ASSIGN(const std::string text,
-              shown_text(path, block, "text, tool_result, document or search_result"));
-  turns.say(Role::kUser, text);
+  MessageContent content;
+  WEIR_TRY(add_shown(path, block, "text, image, tool_result, document or search_result", content,
+                     pictures));
+  turns.say(Role::kUser, content);
   return {};
 }
 
@@ -275,9 +311,9 @@ Result<void> add_assistant_block(const std::string& path, const Block& block, Tu
     WEIR_TRY(as_object(join(path, "input"), input));
     turns.call(id, name, input);
   } else if (block.type != "redacted_thinking") {  // Which only its author can read.
-    WEIR_ASSIGN(const std::string text,
-                text_of_block(path, block, kPartTypes, "text, thinking or tool_use"));
-    turns.say(Role::kAssistant, text);
+    MessageContent content;
+    WEIR_TRY(add_block(path, block, kPartTypes, "text, thinking or tool_use", content, nullptr));
+    turns.say(Role::kAssistant, content);
   }
   return {};
 }
@@ -291,19 +327,20 @@ Result<Role> role_of(const std::string& path, JsonObject message) {
                                               std::string(shown(role)) + "\"");
 }
 
-Result<void> add_message(const std::string& path, JsonValue element, Turns& turns) {
+Result<void> add_message(const std::string& path, JsonValue element, Turns& turns,
+                         std::vector<PictureSource>* pictures) {
   WEIR_ASSIGN(const JsonObject message, as_object(path, element));
   WEIR_ASSIGN(const Role role, role_of(path, message));
   WEIR_ASSIGN(const JsonValue content, required_member(path, message, "content"));
   const std::string content_path = join(path, "content");
   if (role == Role::kSystem) {
-    WEIR_ASSIGN(const std::string text, plain_text(content_path, content));
-    turns.say(role, without_billing_header(text));
+    WEIR_ASSIGN(const MessageContent text, plain_content(content_path, content, nullptr));
+    turns.say(role, MessageContent(std::string(without_billing_header(text.text()))));
     return {};
   }
   std::string_view whole;
   if (content.get(whole) == simdjson::SUCCESS) {
-    turns.say(role, whole);
+    turns.say(role, MessageContent(std::string(whole)));
     return {};
   }
   JsonArray blocks;
@@ -315,7 +352,7 @@ Result<void> add_message(const std::string& path, JsonValue element, Turns& turn
   for (const JsonValue block_value : blocks) {
     const std::string block_path = at(content_path, index++);
     WEIR_ASSIGN(const Block block, block_of(block_path, block_value));
-    WEIR_TRY(role == Role::kUser ? add_user_block(block_path, block, turns)
+    WEIR_TRY(role == Role::kUser ? add_user_block(block_path, block, turns, pictures)
                                  : add_assistant_block(block_path, block, turns));
   }
   return {};
@@ -326,16 +363,18 @@ Result<void> add_message(const std::string& path, JsonValue element, Turns& turn
 Result<void> parse_system(const FieldInput& in, MessageRequest& out) {
   JsonArray blocks;
   if (in.value.get(blocks) != simdjson::SUCCESS) {
-    WEIR_ASSIGN(const std::string text, plain_text(std::string(in.path), in.value));
-    out.system = without_billing_header(text);
+    WEIR_ASSIGN(const MessageContent text,
+                plain_content(std::string(in.path), in.value, nullptr));
+    out.system = without_billing_header(text.text());
     return {};
   }
   size_t index = 0;
   for (const JsonValue element : blocks) {
     const std::string path = at(in.path, index++);
     WEIR_ASSIGN(const Block block, block_of(path, element));
-    WEIR_ASSIGN(const std::string text, text_of_block(path, block, kPartTypes, "\"text\""));
-    append_line(out.system, without_billing_header(text));
+    MessageContent text;
+    WEIR_TRY(add_block(path, block, kPartTypes, "\"text\"", text, nullptr));
+    append_line(out.system, without_billing_header(text.text()));
   }
   return {};
 }
@@ -345,10 +384,10 @@ Result<void> parse_conversation(const FieldInput& in, MessageRequest& out) {
   if (messages.size() == 0)
     return out_of_range(in.path, "expected at least one message, found none");
   Turns turns(out);
-  if (!out.system.empty()) turns.say(Role::kSystem, out.system);
+  if (!out.system.empty()) turns.say(Role::kSystem, MessageContent(out.system));
   size_t index = 0;
   for (const JsonValue message : messages)
-    WEIR_TRY(add_message(at(in.path, index++), message, turns));
+    WEIR_TRY(add_message(at(in.path, index++), message, turns, &out.pictures));
   turns.finish();
   return {};
 }

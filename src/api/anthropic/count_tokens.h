@@ -4,14 +4,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
+#include "api/prompt/prepare.h"
 #include "api/serving/serving_context.h"
 
 namespace weir::api::anthropic {
 
 // {"input_tokens"}. `now` is what a template is told that asks for the date.
-Result<std::string> count_tokens(const ServingContext& serving, std::string_view body, int64_t now,
-                                 int32_t tokens_max);
+Result<std::string> count_tokens(const ServingContext& serving, const PrepareInput& in);
 
 }  // namespace weir::api::anthropic

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "api/openai/chat_messages.h"
 #include "api/openai/request_fields.h"
 #include "api/openai/tool_fields.h"
 #include "api/prompt/chat_prompt.h"
+#include "api/prompt/prompt_tokens.h"
 #include "api/request/json_fields.h"
 #include "api/serving/model_name.h"
 #include "base/json.h"
@@ -37,9 +40,10 @@ struct Text {
   std::string text;
   std::string_view field = "messages";
   text::EncodeOptions options;
+  std::span<const SeenPicture> pictures{};
 };
 
-Result<Text> text_of(const ServingContext& serving, JsonObject object, int64_t now) {
+Result<Text> text_of(const ServingContext& serving, const PrepareInput& in, JsonObject object) {
   Text result;
   if (const auto messages = json_get(object, "messages")) {
     GenerateRequest request;
@@ -49,7 +53,8 @@ Result<Text> text_of(const ServingContext& serving, JsonObject object, int64_t n
       WEIR_TRY(openai::parse_tools({"tools", *tools, limits}, request));
     WEIR_ASSIGN(request.add_generation_prompt, flag(object, "add_generation_prompt", true));
     WEIR_ASSIGN(result.options.add_special, flag(object, "add_special_tokens", false));
-    WEIR_ASSIGN(result.text, render_chat(serving, request, now));
+    WEIR_ASSIGN(result.pictures, see_pictures(serving, in, request, /*only_counted=*/true));
+    WEIR_ASSIGN(result.text, render_chat(serving, request, in.now));
     return result;
   }
   const bool is_prompt = json_get(object, "prompt").has_value();
@@ -81,12 +86,12 @@ void write_piece(JsonWriter& json, std::string_view piece) {
 
 }  // namespace
 
-Result<std::string> tokenize(const ServingContext& serving, std::string_view body, int64_t now,
-                             int32_t tokens_max) {
-  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+Result<std::string> tokenize(const ServingContext& serving, const PrepareInput& in) {
+  const int32_t tokens_max = in.tokens_max;
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(in.body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   WEIR_TRY(check_optional_model(serving.config, object));
-  WEIR_ASSIGN(const Text text, text_of(serving, object, now));
+  WEIR_ASSIGN(const Text text, text_of(serving, in, object));
   WEIR_ASSIGN(const bool with_pieces, flag(object, "with_pieces", false));
   WEIR_ASSIGN(const bool with_strings, flag(object, "return_token_strs", false));
   // 16 bytes a token: more than any prompt that fits has.
@@ -95,7 +100,14 @@ Result<std::string> tokenize(const ServingContext& serving, std::string_view bod
     return out_of_range(text.field, "expected at most " + std::to_string(bytes_max) +
                                         " bytes of text, found " +
                                         std::to_string(text.text.size()));
-  const std::vector<int32_t> ids = serving.config.tokenizer->encode(text.text, text.options);
+  std::vector<int32_t> ids;
+  if (text.pictures.empty()) {
+    ids = serving.config.tokenizer->encode(text.text, text.options);
+  } else {
+    WEIR_ASSIGN(PromptTokens seen, tokenise_pictures(serving, std::string(text.field), tokens_max,
+                                                     text.text, text.pictures));
+    ids = std::move(seen.ids);
+  }
 
   std::string out;
   JsonWriter json(out);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/prompt/prepare.h"
 #include "api/reference/endpoint_table.h"
 #include "api/serving/serving_context.h"
 
@@ -14,8 +15,7 @@ namespace weir::api::llama {
 
 // {"content"} (llama.cpp: add_special, parse_special, with_pieces), or {"prompt"} or {"messages"}
 // (vLLM: add_special_tokens, return_token_strs) to {"tokens", "count", "max_model_len"}.
-Result<std::string> tokenize(const ServingContext& serving, std::string_view body, int64_t now,
-                             int32_t tokens_max);
+Result<std::string> tokenize(const ServingContext& serving, const PrepareInput& in);
 
 // A chat's body to {"prompt"}, the text that the model would read.
 Result<std::string> apply_template(const ServingContext& serving, std::string_view body,

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/ollama/request.h"
+#include "api/request/message_content.h"
 
 namespace weir::api::ollama {
 
@@ -119,12 +121,18 @@ Result<void> Conversation::add(const std::string& path, JsonValue element) {
   if (std::ranges::find(kRoles, role) == kRoles.end())
     return out_of_range(join(path, "role"), "expected system, user, assistant or tool, found \"" +
                                                 std::string(shown(role)) + "\"");
-  if (const auto images = json_get(message, "images"); images && !is_empty_value(*images))
-    return unsupported(join(path, "images"), "this model does not support images");
   WEIR_ASSIGN(const std::string_view text, text_member(path, message, "content"));
+  MessageContent content;
+  if (const auto images = json_get(message, "images"); images && !is_empty_value(*images)) {
+    if (role == "assistant")
+      return out_of_range(join(path, "images"), "messages of the assistant have none");
+    WEIR_TRY(add_images(join(path, "images"), *images, content, out_));
+  }
+  content.append(MessageContent(std::string(text)));
   const auto calls = json_get(message, "tool_calls");
   const bool may_call = calls && !is_empty_value(*calls);
-  json_.begin_object().field("role", role).field("content", text);
+  json_.begin_object().field("role", role).key("content");
+  content.write(json_);
   has_calls_ = false;
   if (role == "assistant") {
     WEIR_TRY(add_thinking(path, message, text.empty() || !may_call));
@@ -147,6 +155,24 @@ void Conversation::finish() {
 }
 
 }  // namespace
+
+// Ollama's images are base64 alone; a data: URL is read as well.
+Result<void> add_images(const std::string& path, JsonValue value, MessageContent& content,
+                        GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray images, as_array(path, value));
+  size_t index = 0;
+  for (const JsonValue image : images) {
+    const std::string image_path = at(path, index++);
+    WEIR_ASSIGN(const std::string_view digits, as_string(image_path, image));
+    PictureSource source = picture_of_base64(image_path, digits);
+    if (digits.starts_with("data:")) {
+      WEIR_ASSIGN(source, picture_at(image_path, digits));
+    }
+    out.pictures.push_back(std::move(source));
+    content.add_picture();
+  }
+  return {};
+}
 
 Result<void> parse_messages(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonArray messages, as_array(in.path, in.value));

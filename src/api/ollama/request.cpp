@@ -57,6 +57,11 @@ Result<void> parse_keep_alive(const FieldInput& in, Request& out) {
   return {};
 }
 
+Result<void> parse_images(const FieldInput& in, Request& out) {
+  if (is_empty_value(in.value)) return {};
+  return add_images(std::string(in.path), in.value, out.images, out);
+}
+
 using G = Request;
 constexpr uint8_t kChat = 1, kGenerate = 2, kBoth = kChat | kGenerate;
 
@@ -75,7 +80,9 @@ constexpr auto kFields = std::to_array<Field<Request>>({
      "The text after the answer, for models with fill-in-the-middle tokens.", 0, 0, kGenerate},
     {"system", "string", &G::system, "The system message.", 0, 0, kGenerate},
     {"raw", "boolean", &G::raw, "The prompt is not put into the chat template.", 0, 0, kGenerate},
-    {"images", "array", &refuse, "Not supported.", 0, 0, kGenerate},
+    {"images", "array", &parse_images,
+     "Images in base64, which the user shows before the prompt; not beside raw or suffix.", 0, 0,
+     kGenerate},
     {"tools", "array", &openai::parse_tools, "Functions that the model may call.", 0, 0, kChat},
     {"format", "string or object", &parse_format, "\"json\", or a JSON schema.", 0, 0, kBoth},
     {"options", "object", &parse_options, "How tokens are sampled, and how many.", 0, 0, kBoth},
@@ -123,16 +130,22 @@ Result<void> complete(Request& request, bool has_template) {
   if (request.raw && !request.system.empty())
     return out_of_range("system", "expected none beside raw, whose prompt is the whole text");
   if (request.infill || request.raw || !has_template) {
+    if (!request.pictures.empty())
+      return out_of_range("images", "expected none beside raw or suffix, or without a chat template");
     if (!request.system.empty()) request.ignored.add("system");
     request.prompts = {std::move(request.prompt)};
     return {};
   }
   JsonWriter json(request.messages);
   json.begin_array();
-  for (const auto& [role, text] :
-       {std::pair{"system", &request.system}, {"user", &request.prompt}}) {
-    if (!text->empty())
-      json.begin_object().field("role", role).field("content", *text).end_object();
+  if (!request.system.empty())
+    json.begin_object().field("role", "system").field("content", request.system).end_object();
+  MessageContent said = std::move(request.images);
+  said.append(MessageContent(request.prompt));
+  if (!said.empty()) {
+    json.begin_object().field("role", "user").key("content");
+    said.write(json);
+    json.end_object();
   }
   json.end_array();
   request.last_role = "user";

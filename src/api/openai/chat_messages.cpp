@@ -13,44 +13,109 @@ namespace {
 constexpr std::array<std::string_view, 6> kRoles = {"developer", "system", "user",
                                                     "assistant", "tool",   "function"};
 
-constexpr auto kPartTypes = std::to_array<PartType>({{"text"},
-                                                     {"input_text"},
-                                                     {"output_text"},
-                                                     {"refusal", PartKind::kText, "refusal"},
-                                                     {"image_url", PartKind::kImage},
-                                                     {"input_image", PartKind::kImage},
-                                                     {"input_audio", PartKind::kAudio},
-                                                     {"file", PartKind::kOther},
-                                                     {"input_file", PartKind::kOther},
-                                                     {"video_url", PartKind::kOther}});
+// OpenAI's: "low" is a view of at most 512 x 512 pixels; the others leave it to the model.
+constexpr std::array<std::string_view, 4> kDetails = {"auto", "low", "high", "original"};
 
-Result<std::string> text_of_part(std::string_view path, JsonValue part) {
-  WEIR_ASSIGN(const JsonObject object, as_object(path, part));
-  WEIR_ASSIGN(const std::string_view type, required_string(path, object, "type"));
-  if (const PartType* known = part_type(kPartTypes, type)) return part_text(path, object, *known);
-  return out_of_range(join(path, "type"),
-                      "expected \"text\", found \"" + std::string(shown(type)) + "\"");
+Result<void> read_detail(const std::string& path, JsonObject object, PictureSource& source) {
+  const auto value = json_get(object, "detail");
+  if (!value) return {};
+  WEIR_ASSIGN(const std::string_view detail, as_string(join(path, "detail"), *value));
+  if (std::ranges::find(kDetails, detail) == kDetails.end())
+    return out_of_range(join(path, "detail"), "expected auto, low, high or original, found \"" +
+                                                  std::string(shown(detail)) + "\"");
+  source.at_most_512 = detail == "low";
+  return {};
 }
 
-}  // namespace
+Result<void> refuse_file_id(const std::string& path, JsonObject part) {
+  if (const auto id = json_get(part, "file_id"); id && !is_empty_value(*id))
+    return unsupported(join(path, "file_id"),
+                       "this server keeps no files: send the image itself, as a data: URL");
+  return {};
+}
 
-// A string, or the parts joined by line feeds.
-Result<std::string> content_text(std::string_view path, JsonValue content) {
+// `image_url`, a string or an object with a `url`, as chats and responses have it.
+Result<PictureSource> picture_of_image(const std::string& path, JsonObject part) {
+  WEIR_TRY(refuse_file_id(path, part));
+  WEIR_ASSIGN(const JsonValue value, required_member(path, part, "image_url"));
+  const std::string url_path = join(path, "image_url");
+  JsonObject object;
+  PictureSource source;
+  std::string_view url;
+  if (value.get(object) == simdjson::SUCCESS) {
+    WEIR_ASSIGN(url, required_string(url_path, object, "url"));
+    WEIR_ASSIGN(source, picture_at(join(url_path, "url"), url));
+    WEIR_TRY(read_detail(url_path, object, source));
+  } else if (value.get(url) == simdjson::SUCCESS) {
+    WEIR_ASSIGN(source, picture_at(url_path, url));
+  } else {
+    return wrong_type(url_path, "a string or an object with a url", value);
+  }
+  WEIR_TRY(read_detail(path, part, source));
+  return source;
+}
+
+// A file whose data are an image.
+Result<PictureSource> picture_of_file(const std::string& path, JsonObject file) {
+  WEIR_TRY(refuse_file_id(path, file));
+  const char* member = json_get(file, "file_data") ? "file_data" : "file_url";
+  if (!json_get(file, member)) return missing(join(path, "file_data"));
+  WEIR_ASSIGN(const std::string_view data, required_string(path, file, member));
+  return picture_at(join(path, member), data);
+}
+
+// A chat's, where the file is a member of its own.
+Result<PictureSource> picture_of_file_part(const std::string& path, JsonObject part) {
+  WEIR_ASSIGN(const JsonValue value, required_member(path, part, "file"));
+  WEIR_ASSIGN(const JsonObject file, as_object(join(path, "file"), value));
+  return picture_of_file(join(path, "file"), file);
+}
+
+constexpr auto kPartTypes =
+    std::to_array<PartType>({{"text"},
+                             {"input_text"},
+                             {"output_text"},
+                             {"refusal", PartKind::kText, "refusal"},
+                             {"image_url", PartKind::kPicture, "", &picture_of_image},
+                             {"input_image", PartKind::kPicture, "", &picture_of_image},
+                             {"file", PartKind::kPicture, "", &picture_of_file_part},
+                             {"input_file", PartKind::kPicture, "", &picture_of_file},
+                             {"input_audio", PartKind::kAudio},
+                             {"video_url", PartKind::kOther}});
+
+Result<MessageContent> content_of(std::string_view path, JsonValue content,
+                                  std::vector<PictureSource>* pictures) {
   std::string_view text;
-  if (content.get(text) == simdjson::SUCCESS) return std::string(text);
+  if (content.get(text) == simdjson::SUCCESS) return MessageContent(std::string(text));
   JsonArray parts;
   if (content.get(parts) != simdjson::SUCCESS)
     return wrong_type(path, "a string or an array of parts", content);
   if (parts.size() == 0) return out_of_range(path, "expected at least one part, found none");
-  std::string joined;
+  MessageContent out;
   size_t index = 0;
-  for (const JsonValue part : parts) {
-    WEIR_ASSIGN(const std::string piece, text_of_part(at(path, index), part));
-    if (index > 0) joined += '\n';
-    joined += piece;
-    ++index;
+  for (const JsonValue element : parts) {
+    const std::string part_path = at(path, index++);
+    WEIR_ASSIGN(const JsonObject part, as_object(part_path, element));
+    WEIR_ASSIGN(const std::string_view type, required_string(part_path, part, "type"));
+    const PartType* const known = part_type(kPartTypes, type);
+    if (known == nullptr)
+      return out_of_range(join(part_path, "type"), "expected \"text\" or \"image_url\", found \"" +
+                                                       std::string(shown(type)) + "\"");
+    WEIR_TRY(add_part(part_path, part, *known, out, pictures));
   }
-  return joined;
+  return out;
+}
+
+}  // namespace
+
+Result<MessageContent> message_content(std::string_view path, JsonValue content,
+                                       GenerateRequest& out) {
+  return content_of(path, content, &out.pictures);
+}
+
+Result<std::string> content_text(std::string_view path, JsonValue content) {
+  WEIR_ASSIGN(const MessageContent parts, content_of(path, content, nullptr));
+  return parts.text();
 }
 
 // Arguments come as a string of JSON; templates want the object.
@@ -161,14 +226,16 @@ Result<void> write_message(std::string_view path, JsonValue element, JsonWriter&
   if (role == "tool" && !json_get(message, "tool_call_id"))
     return missing(join(path, "tool_call_id"));
 
-  std::string text;
+  MessageContent parts;
   if (content) {
-    WEIR_ASSIGN(text, content_text(join(path, "content"), *content));
+    WEIR_ASSIGN(parts, message_content(join(path, "content"), *content, out));
   }
+  std::string text = parts.text();
   // Models know `system` and `tool`; the other two are OpenAI's newer and older names of them.
   if (role == "developer") role = "system";
   if (role == "function") role = "tool";
-  json.begin_object().field("role", role).field("content", text);
+  json.begin_object().field("role", role).key("content");
+  parts.write(json);
   WEIR_TRY(write_strings(path, message, json));
   const auto older_call = json_get(message, "function_call");
   if (role == "assistant")

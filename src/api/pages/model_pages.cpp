@@ -76,8 +76,9 @@ void write_model(JsonWriter& json, const ModelLine& line, std::string_view id) {
   if (id != line.status.id) json.field("root", line.status.id);
   write_status(json.key("status"), line.status);
   json.key("architecture").begin_object();
-  for (const char* name : {"input_modalities", "output_modalities"})
-    json.key(name).begin_array().value("text").end_array();
+  json.key("input_modalities").begin_array().value("text");
+  if (line.config != nullptr && line.config->processor != nullptr) json.value("image");
+  json.end_array().key("output_modalities").begin_array().value("text").end_array();
   json.end_object();
   json.field("pinned", line.status.pinned);
   if (line.status.expires_at > 0) json.field("expires_at", line.status.expires_at);

@@ -1,6 +1,7 @@
 #include "api/prompt/content_part.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/request/json_fields.h"
 
@@ -11,22 +12,30 @@ const PartType* part_type(std::span<const PartType> types, std::string_view name
   return found == types.end() ? nullptr : &*found;
 }
 
-Result<std::string> part_text(std::string_view path, JsonObject part, const PartType& type) {
+Result<void> add_part(std::string_view path, JsonObject part, const PartType& type,
+                      MessageContent& out, std::vector<PictureSource>* pictures) {
   const auto refused = [&](const std::string& what) {
-    return unsupported(join(path, "type"), "this model does not support " + what);
+    return unsupported(join(path, "type"), what);
   };
   switch (type.kind) {
-    case PartKind::kText:
-      break;
-    case PartKind::kImage:
-      return refused("images");
+    case PartKind::kText: {
+      WEIR_ASSIGN(const std::string_view text, required_string(path, part, type.member));
+      out.add_text(text);
+      return {};
+    }
+    case PartKind::kPicture: {
+      if (pictures == nullptr) return refused("images can stand in messages only");
+      WEIR_ASSIGN(PictureSource source, type.picture(std::string(path), part));
+      pictures->push_back(std::move(source));
+      out.add_picture();
+      return {};
+    }
     case PartKind::kAudio:
-      return refused("audio");
+      return refused("this model does not support audio");
     case PartKind::kOther:
-      return refused("parts of type " + std::string(type.name));
+      break;
   }
-  WEIR_ASSIGN(const std::string_view text, required_string(path, part, type.member));
-  return std::string(text);
+  return refused("this model does not support parts of type " + std::string(type.name));
 }
 
 }  // namespace weir::api

@@ -207,7 +207,10 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
   WEIR_ASSIGN(const ChosenAdapter adapter,
               choose_model(serving.config, request.model, request.lora));
   std::string chat_end;
-  WEIR_ASSIGN(const auto prompts, tokenise_prompts(serving, in, protocol, request, chat_end));
+  WEIR_ASSIGN(std::vector<PromptTokens> tokens,
+              tokenise_prompts(serving, in, protocol, request, chat_end));
+  std::vector<sched::Prompt> prompts;
+  for (PromptTokens& each : tokens) prompts.push_back(std::move(each.ids));
 
   WEIR_ASSIGN(const std::vector<int32_t> limits,
               output_limits(serving.config, in, protocol, request, prompts));
@@ -254,6 +257,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
       const bool ranked = options.choices_per_prompt > options.shown_per_prompt;
       owned.request = std::make_unique<sched::Request>(prompts[i], std::move(params), limits[i],
                                                        request.logprobs || ranked);
+      owned.request->media = tokens[i].media;
       // Prompts are shown to all choices from the first.
       const bool scores_prompt = request.prompt_logprobs && choice == 0;
       const bool echoes = request.echo && request.logprobs;

@@ -1,6 +1,7 @@
 #include "api/prompt/prompt_tokens.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/prompt/chat_prompt.h"
 #include "api/prompt/prompt_limits.h"
@@ -63,31 +64,60 @@ Result<std::vector<int32_t>> tokenise_prompt(const ApiConfig& config, int32_t to
 
 }  // namespace
 
-Result<std::vector<sched::Prompt>> tokenise_prompts(const ServingContext& serving,
-                                                    const PrepareInput& in,
-                                                    const ProtocolTraits& protocol,
-                                                    const GenerateRequest& request,
-                                                    std::string& chat_end) {
-  std::vector<sched::Prompt> prompts;
+Result<std::span<const SeenPicture>> see_pictures(const ServingContext& serving,
+                                                  const PrepareInput& in,
+                                                  const GenerateRequest& request,
+                                                  bool only_counted) {
+  if (request.pictures.empty()) return std::span<const SeenPicture>();
+  WEIR_TRY(check_pictures(serving.config, request.pictures));
+  if (!in.pictures)
+    return unsupported(request.pictures.front().field, "images can stand in conversations only");
+  if (auto seen = in.pictures->seen()) return *std::move(seen);
+  return tl::unexpected<Error>(in.pictures->want(
+      serving.config, request.pictures,
+      {.tokens_max = in.tokens_max, .caller = in.caller, .only_counted = only_counted}));
+}
+
+Result<PromptTokens> count_chat(const ServingContext& serving, const PrepareInput& in,
+                                const std::string& field, const GenerateRequest& request) {
+  WEIR_ASSIGN(const std::span<const SeenPicture> pictures,
+              see_pictures(serving, in, request, /*only_counted=*/true));
+  WEIR_ASSIGN(const std::string text, render_chat(serving, request, in.now));
+  return tokenise_pictures(serving, field, in.tokens_max, text, pictures);
+}
+
+Result<std::vector<PromptTokens>> tokenise_prompts(const ServingContext& serving,
+                                                   const PrepareInput& in,
+                                                   const ProtocolTraits& protocol,
+                                                   const GenerateRequest& request,
+                                                   std::string& chat_end) {
+  std::vector<PromptTokens> prompts;
   const std::string field(protocol.prompt_field);
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
   if (protocol.is_chat) {
+    WEIR_ASSIGN(const std::span<const SeenPicture> pictures, see_pictures(serving, in, request));
     WEIR_ASSIGN(const std::string text, render_chat(serving, request, in.now));
     chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
     // Templates write the BOS token themselves.
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise(serving.config, field, uncut_max, text,
-                                                 {.add_special = false, .parse_special = true}));
+    WEIR_ASSIGN(prompts.emplace_back(),
+                tokenise_pictures(serving, field, uncut_max, text, pictures));
   }
-  if (request.infill) return tokenise_infills(serving, in.tokens_max, request);
+  if (request.infill) {
+    WEIR_ASSIGN(std::vector<sched::Prompt> infills,
+                tokenise_infills(serving, in.tokens_max, request));
+    for (sched::Prompt& ids : infills) prompts.push_back({.ids = std::move(ids)});
+    return prompts;
+  }
   for (const Prompt& prompt : request.prompts) {
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise_prompt(serving.config, uncut_max, prompt));
+    WEIR_ASSIGN(prompts.emplace_back().ids, tokenise_prompt(serving.config, uncut_max, prompt));
   }
   const int32_t room =
       in.tokens_max - answer_room(request.token_limit().value_or(1), in.tokens_max);
-  for (std::vector<int32_t>& prompt : prompts) {
-    if (prompt.empty())
+  for (PromptTokens& prompt : prompts) {
+    if (prompt.ids.empty())
       return out_of_range(field, "expected at least one token, found an empty text");
-    truncate(request.truncation, room, prompt);
+    // A picture cannot be cut: such a prompt is refused where it is too long.
+    if (!prompt.media) truncate(request.truncation, room, prompt.ids);
   }
   return prompts;
 }

@@ -8,19 +8,31 @@
 #include <string>
 #include <vector>
 
+#include "api/prompt/picture_tokens.h"
 #include "api/prompt/prepare.h"
 #include "api/request/generate_request.h"
 #include "base/result.h"
 
 namespace weir::api {
 
+// The pictures that the request's messages show; none: it shows none. kCancelled: they must be read
+// first. `only_counted`: their tokens are all that is wanted of them.
+Result<std::span<const SeenPicture>> see_pictures(const ServingContext& serving,
+                                                  const PrepareInput& in,
+                                                  const GenerateRequest& request,
+                                                  bool only_counted = false);
+
+// The tokens of a conversation with its pictures, for endpoints that count them or show them.
+Result<PromptTokens> count_chat(const ServingContext& serving, const PrepareInput& in,
+                                const std::string& field, const GenerateRequest& request);
+
 // A prompt for each of the request's; errors name the field. `chat_end`: the end of a chat's
 // prompt; enough of it to see what it has opened.
-Result<std::vector<sched::Prompt>> tokenise_prompts(const ServingContext& serving,
-                                                    const PrepareInput& in,
-                                                    const ProtocolTraits& protocol,
-                                                    const GenerateRequest& request,
-                                                    std::string& chat_end);
+Result<std::vector<PromptTokens>> tokenise_prompts(const ServingContext& serving,
+                                                   const PrepareInput& in,
+                                                   const ProtocolTraits& protocol,
+                                                   const GenerateRequest& request,
+                                                   std::string& chat_end);
 
 // How long a prompt may be before it is cut: reading all of a text whose end is wanted is work.
 int32_t uncut_tokens_max(const Truncation& truncation, int32_t tokens_max);

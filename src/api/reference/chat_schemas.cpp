@@ -59,11 +59,36 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["type", "text"], "properties": {
     "type": {"enum": ["text", "input_text", "output_text"]}, "text": {"type": "string"}}})"},
 
+    {"ImageDetail", R"({"enum": ["auto", "low", "high", "original"],
+  "description": "low: in at most 512 x 512 pixels; the others leave it to the model."})"},
+
+    {"ImagePart", R"({
+  "type": "object", "required": ["type", "image_url"], "properties": {
+    "type": {"enum": ["image_url", "input_image"]},
+    "image_url": {"anyOf": [{"type": "string"},
+      {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"},
+        "detail": {"$ref": "#/components/schemas/ImageDetail"}}}],
+      "description": "data:image/TYPE;base64,..., or an address that the server may ask."},
+    "detail": {"$ref": "#/components/schemas/ImageDetail"}}})"},
+
+    {"FilePart", R"({
+  "type": "object", "required": ["type"], "description": "A file that is an image.",
+  "properties": {
+    "type": {"enum": ["file", "input_file"]},
+    "file": {"type": "object", "required": ["file_data"], "properties": {
+      "file_data": {"type": "string"}, "filename": {"type": "string"}}},
+    "file_data": {"type": "string", "description": "data:image/TYPE;base64,..."},
+    "file_url": {"type": "string"}, "filename": {"type": "string"}}})"},
+
+    {"ContentPart", R"({"anyOf": [
+  {"$ref": "#/components/schemas/TextPart"}, {"$ref": "#/components/schemas/ImagePart"},
+  {"$ref": "#/components/schemas/FilePart"}]})"},
+
     {"ChatMessage", R"({
   "type": "object", "required": ["role"], "properties": {
     "role": {"enum": ["system", "developer", "user", "assistant", "tool", "function"]},
     "content": {"anyOf": [{"type": ["string", "null"]},
-      {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/TextPart"}}]},
+      {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/ContentPart"}}]},
     "name": {"type": "string"},
     "tool_calls": {"type": "array", "items": {"$ref": "#/components/schemas/ToolCall"}},
     "tool_call_id": {"type": "string", "description": "Of role tool: the call that it answers."},
@@ -109,7 +134,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "prompt_tokens": {"type": "integer"}, "completion_tokens": {"type": "integer"},
     "total_tokens": {"type": "integer"},
     "prompt_tokens_details": {"type": "object", "required": ["cached_tokens"], "properties": {
-      "cached_tokens": {"type": "integer"}, "audio_tokens": {"type": "integer"}}},
+      "cached_tokens": {"type": "integer"}, "audio_tokens": {"type": "integer"},
+      "image_tokens": {"type": "integer", "description": "Where the prompt has images."}}},
     "completion_tokens_details": {"type": "object", "required": ["reasoning_tokens"],
       "properties": {
         "reasoning_tokens": {"type": "integer"}, "audio_tokens": {"type": "integer"},

@@ -44,6 +44,17 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "type": {"const": "text"}, "text": {"type": "string"},
     "cache_control": {"$ref": "#/components/schemas/CacheControl"}}})"},
 
+    {"ImageBlockParam", R"({
+  "type": "object", "required": ["type", "source"], "properties": {
+    "type": {"const": "image"},
+    "source": {"anyOf": [
+      {"type": "object", "required": ["type", "media_type", "data"], "properties": {
+        "type": {"const": "base64"}, "media_type": {"type": "string"},
+        "data": {"type": "string"}}},
+      {"type": "object", "required": ["type", "url"], "properties": {
+        "type": {"const": "url"}, "url": {"type": "string"}}}]},
+    "cache_control": {"$ref": "#/components/schemas/CacheControl"}}})"},
+
     {"DocumentBlockParam", R"({
   "type": "object", "required": ["type", "source"], "properties": {
     "type": {"const": "document"}, "title": {"type": ["string", "null"]},
@@ -71,6 +82,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "is_error": {"type": "boolean"},
     "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"anyOf": [
       {"$ref": "#/components/schemas/TextBlockParam"},
+      {"$ref": "#/components/schemas/ImageBlockParam"},
       {"$ref": "#/components/schemas/DocumentBlockParam"},
       {"$ref": "#/components/schemas/SearchResultBlockParam"}]}}]},
     "cache_control": {"$ref": "#/components/schemas/CacheControl"}}})"},
@@ -91,6 +103,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "role": {"enum": ["user", "assistant", "system"]},
     "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"anyOf": [
       {"$ref": "#/components/schemas/TextBlockParam"},
+      {"$ref": "#/components/schemas/ImageBlockParam"},
       {"$ref": "#/components/schemas/DocumentBlockParam"},
       {"$ref": "#/components/schemas/SearchResultBlockParam"},
       {"$ref": "#/components/schemas/ToolResultBlockParam"},

@@ -22,7 +22,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["role"], "properties": {
     "role": {"enum": ["system", "user", "assistant", "tool"]},
     "content": {"type": ["string", "null"]}, "thinking": {"type": ["string", "null"]},
-    "images": {"type": ["array", "null"], "maxItems": 0, "description": "Not supported."},
+    "images": {"type": ["array", "null"], "items": {"type": "string"},
+      "description": "In base64; they stand before the content."},
     "tool_calls": {"type": ["array", "null"],
       "items": {"$ref": "#/components/schemas/OllamaCall"}},
     "tool_name": {"type": ["string", "null"], "description": "Of a tool's result."},
@@ -110,7 +111,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "context_length": {"type": "integer"}, "embedding_length": {"type": "integer"}}})"},
 
     {"OllamaCapabilities", R"({"type": "array",
-  "items": {"enum": ["completion", "tools", "insert", "thinking", "embedding"]}})"},
+  "items": {"enum": ["completion", "tools", "insert", "vision", "thinking", "embedding"]}})"},
 
     {"OllamaModels", R"({
   "type": "object", "required": ["models"], "properties": {

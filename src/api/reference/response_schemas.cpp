@@ -131,7 +131,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "id": {"type": "string"}, "type": {"const": "message"}, "status": {"type": "string"},
     "role": {"enum": ["user", "assistant", "system", "developer"]},
     "content": {"anyOf": [{"type": "string"},
-      {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}]}}})"},
+      {"type": "array", "items": {"$ref": "#/components/schemas/ContentPart"}}]}}})"},
 
     {"InputFunctionCall", R"({
   "type": "object", "required": ["type", "call_id", "name", "arguments"], "properties": {
@@ -156,7 +156,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "type": {"enum": ["function_call_output", "custom_tool_call_output"]},
     "status": {"type": "string"}, "call_id": {"type": "string"},
     "output": {"anyOf": [{"type": "string"},
-      {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}]}}})"},
+      {"type": "array", "items": {"$ref": "#/components/schemas/ContentPart"}}]}}})"},
 
     {"InputReasoning", R"({
   "type": "object", "required": ["type"], "properties": {
@@ -185,7 +185,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "properties": {
     "input_tokens": {"type": "integer"},
     "input_tokens_details": {"type": "object", "required": ["cached_tokens"],
-      "properties": {"cached_tokens": {"type": "integer"}}},
+      "properties": {"cached_tokens": {"type": "integer"},
+        "image_tokens": {"type": "integer", "description": "Where the input has images."}}},
     "output_tokens": {"type": "integer"},
     "output_tokens_details": {"type": "object", "required": ["reasoning_tokens"],
       "properties": {"reasoning_tokens": {"type": "integer"}}},

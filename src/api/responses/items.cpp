@@ -50,7 +50,7 @@ void ResponseItems::add_instructions(std::string_view text) {
 
 void ResponseItems::add_text(std::string_view text) {
   close();
-  write("user", text);
+  write("user", MessageContent(std::string(text)));
 }
 
 Result<void> ResponseItems::add(std::string_view path, JsonValue item) {
@@ -76,28 +76,28 @@ Result<void> ResponseItems::add_message(std::string_view path, JsonObject item) 
   const auto content = json_get(item, "content");
   if (!content) return missing(join(path, "content"));
   JsonArray parts;
-  std::string text;
   // An answer that was cut at once has no part.
   const bool empty = content->get(parts) == simdjson::SUCCESS && parts.size() == 0;
-  if (!empty || role != "assistant") {
-    WEIR_ASSIGN(text, openai::content_text(join(path, "content"), *content));
-  }
   if (role == "assistant") {
+    std::string text;
+    if (!empty) {
+      WEIR_ASSIGN(text, openai::content_text(join(path, "content"), *content));
+    }
     add_assistant(std::move(text));
     return {};
   }
+  WEIR_ASSIGN(const MessageContent said,
+              openai::message_content(join(path, "content"), *content, out_));
   if (role != "user" && role != "system" && role != "developer")
     return out_of_range(join(path, "role"),
                         "expected user, assistant, system or developer, found \"" +
                             std::string(shown(role)) + "\"");
-  if (role == "user") {
-    add_text(text);
-  } else if (!begun_ && !turn_.open) {
-    add_instructions(text);  // Most templates know one system message, at the beginning.
-  } else {
-    close();
-    write("system", text);
+  if (role != "user" && !begun_ && !turn_.open && said.pictures() == 0) {
+    add_instructions(said.text());  // Most templates know one system message, at the beginning.
+    return {};
   }
+  close();
+  write(role == "user" ? "user" : "system", said);
   return {};
 }
 
@@ -152,15 +152,17 @@ Result<void> ResponseItems::add_call_output(std::string_view path, JsonObject it
   WEIR_ASSIGN(const std::string_view id, string_member(path, item, "call_id"));
   const auto output = json_get(item, "output");
   if (!output) return missing(join(path, "output"));
-  WEIR_ASSIGN(const std::string text, openai::content_text(join(path, "output"), *output));
+  WEIR_ASSIGN(const MessageContent result,
+              openai::message_content(join(path, "output"), *output, out_));
   close();
-  write("tool", text, id);
+  write("tool", result, id);
   return {};
 }
 
 // Writes the model's turn, and before it what must come first.
 void ResponseItems::close() {
-  if (!std::exchange(begun_, true) && has_system_) write("system", system_);
+  if (!std::exchange(begun_, true) && has_system_)
+    write("system", MessageContent(system_));
   if (!turn_.open) return;
   const Turn turn = std::exchange(turn_, {});
   json_.begin_object().field("role", "assistant").field("content", turn.content);
@@ -175,12 +177,14 @@ void ResponseItems::close() {
   out_.last_content = turn.content;
 }
 
-void ResponseItems::write(std::string_view role, std::string_view text, std::string_view call_id) {
-  json_.begin_object().field("role", role).field("content", text);
+void ResponseItems::write(std::string_view role, const MessageContent& content,
+                          std::string_view call_id) {
+  json_.begin_object().field("role", role).key("content");
+  content.write(json_);
   if (!call_id.empty()) json_.field("tool_call_id", call_id);
   json_.end_object();
   out_.last_role = role;
-  out_.last_content = text;
+  out_.last_content = content.text();
 }
 
 void ResponseItems::finish() {

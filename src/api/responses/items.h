@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/request/generate_request.h"
+#include "api/request/message_content.h"
 #include "base/json.h"
 #include "base/result.h"
 
@@ -44,7 +45,8 @@ class ResponseItems {
   Result<void> add_call_output(std::string_view path, JsonObject item);
   void add_assistant(std::string text);
   void close();
-  void write(std::string_view role, std::string_view text, std::string_view call_id = {});
+  void write(std::string_view role, const MessageContent& content,
+             std::string_view call_id = {});
 
   GenerateRequest& out_;
   JsonWriter json_;

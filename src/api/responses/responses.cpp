@@ -236,15 +236,12 @@ Result<std::string> count_response_tokens(const ServingContext& serving, const P
                                           const ResponsesInput& input) {
   WEIR_ASSIGN(const ResponsesRequest request, parse(serving.config, in, input));
   WEIR_TRY(check_model(serving.config, request.generate.model));
-  WEIR_ASSIGN(const std::string prompt, render_chat(serving, request.generate, in.now));
-  WEIR_ASSIGN(const std::vector<int32_t> ids,
-              tokenise(serving.config, "input", in.tokens_max, prompt,
-                       {.add_special = false, .parse_special = true}));
+  WEIR_ASSIGN(const PromptTokens prompt, count_chat(serving, in, "input", request.generate));
   std::string out;
   JsonWriter(out)
       .begin_object()
       .field("object", "response.input_tokens")
-      .field("input_tokens", static_cast<int64_t>(ids.size()))
+      .field("input_tokens", static_cast<int64_t>(prompt.ids.size()))
       .end_object();
   return out;
 }

@@ -17,9 +17,11 @@
 #include "api/request/generation_defaults.h"
 #include "api/serving/expert_counts.h"
 #include "api/serving/hub_desk.h"
+#include "api/serving/media_desk.h"
 #include "api/serving/model_search.h"
 #include "api/serving/rerank_config.h"
 #include "card/embedding_settings.h"
+#include "media/processor/processor.h"
 #include "net/loop.h"
 #include "sched/engine_handle.h"
 #include "text/chat_template.h"
@@ -43,6 +45,15 @@ struct ModelFacts {
   int32_t layers = 0;
   int32_t heads = 0, kv_heads = 0;  // Of the first layer that attends; 0: none does.
   bool embeds = false;              // It was made for embeddings.
+};
+
+// How many images there may be, how large, and from where.
+struct PictureLimits {
+  int32_t count_max = 64;                      // Of one request.
+  size_t file_bytes_max = size_t{32} << 20;    // Of one file.
+  int64_t pixels_max = int64_t{64} << 20;      // Of one image.
+  size_t bytes_max = size_t{1} << 30;          // Memory of all that are read (memory_cost.h).
+  std::string folder{};                        // Where file: leads; empty: nowhere.
 };
 
 // What the composition root knows. Pointers are borrowed and outlive the Api.
@@ -69,6 +80,10 @@ struct ApiConfig {
   // `bos_token` and friends: variables of every template.
   std::vector<std::pair<std::string, std::string>> special_tokens{};
 
+  // What the model wants of an image; null: it sees none, because:
+  const media::Processor* processor = nullptr;
+  std::string images_refusal = "it has no vision tower";
+
   // How the model writes calls and reasoning: names of formats, or what the template says.
   std::string tool_parser = "auto";        // Also "none".
   std::string reasoning_format = "auto";   // Also "none" and "deepseek".
@@ -85,6 +100,7 @@ struct ApiConfig {
   ExpertCounter experts{};       // Empty: they are in memory, or there are none.
   ModelSearcher search_models{};  // Empty: models are not searched for.
   HubDesk* hub = nullptr;         // Null: none are fetched or deleted.
+  MediaDesk* media = nullptr;     // Null: images are not fetched from web addresses.
 
   // --- Policy.
   int32_t parallel = 0;             // Sequences that run at once, for pages.
@@ -103,6 +119,7 @@ struct ApiConfig {
   size_t preparing_bytes_max = 256 << 20;  // and their memory (memory/memory_cost.h).
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t responses_bytes_max = 64 << 20;   // Stored responses; 0: none are stored.
+  PictureLimits pictures{};                // Images of requests.
   size_t automata_bytes_max = 64 << 20;    // Compiled grammars, kept for the next request.
   size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
   uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
@@ -111,5 +128,12 @@ struct ApiConfig {
   std::string commit{};                    // What it was built from, as git describes it.
   std::string kernels{};                   // The instruction set in use: "avx512"
 };
+
+// What stands for an image in a prompt before it is known how many tokens it takes; empty: the
+// model sees none.
+inline std::string_view image_mark(const ApiConfig& config) {
+  if (config.processor == nullptr) return {};
+  return config.processor->placeholder.prompt;
+}
 
 }  // namespace weir::api

@@ -26,6 +26,7 @@ struct ModelAbilities {
   bool infill = false;
   bool thinking = false;
   bool embedding = false;  // It was made for that.
+  bool vision = false;
 };
 
 struct ModelEntry {

@@ -19,6 +19,7 @@ ModelAbilities abilities_of(const ServingContext& serving) {
   abilities.thinking =
       serving.config.chat_template != nullptr && serving.outputs.reasoning != nullptr;
   abilities.infill = serving.infill.has_value();
+  abilities.vision = serving.config.processor != nullptr;
   return abilities;
 }
 

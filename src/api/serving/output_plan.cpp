@@ -180,11 +180,12 @@ class Planner {
 OutputFormats choose_formats(const ApiConfig& config) {
   OutputFormats formats;
   const std::string_view source = template_with_tools(config);
-  if (config.chat_template)
-    formats.chat_writes = probe_template(*config.chat_template, config.special_tokens);
-  formats.tool_use_writes = config.tool_use_template
-                                ? probe_template(*config.tool_use_template, config.special_tokens)
-                                : formats.chat_writes;
+  const auto probe = [&](const text::ChatTemplate& chat_template) {
+    return probe_template(chat_template, config.special_tokens, image_mark(config));
+  };
+  if (config.chat_template) formats.chat_writes = probe(*config.chat_template);
+  formats.tool_use_writes =
+      config.tool_use_template ? probe(*config.tool_use_template) : formats.chat_writes;
   const bool described = !formats.tool_use_writes.tools;
   if (described)
     log::event(log::Level::kInfo,

@@ -4,7 +4,9 @@
 // Threads: any, at once: the config, the formats and the tokens never change, the stores lock.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "api/request/fim.h"
 #include "api/serving/api_config.h"
@@ -21,13 +23,25 @@ struct ServingContext {
         grammars(*config.tokenizer, config.vocab_size, config.defaults.eos_ids,
                  config.automata_bytes_max, outputs.markers),
         breakers(*config.tokenizer, config.vocab_size),
-        infill(find_infill_tokens(*config.tokenizer)) {}
+        infill(find_infill_tokens(*config.tokenizer)),
+        image_token(find_image_token(config)) {}
 
   const ApiConfig& config;
   const OutputFormats outputs;  // Of calls and of reasoning.
   mutable GrammarStore grammars;
   mutable BreakerStore breakers;
   const std::optional<InfillTokens> infill;  // If the model can fill in the middle.
+  // That a row of an image's features stands for; none also where the vocabulary has no such token.
+  const std::optional<int32_t> image_token;
+
+ private:
+  static std::optional<int32_t> find_image_token(const ApiConfig& config) {
+    if (config.processor == nullptr) return std::nullopt;
+    const std::vector<int32_t> ids = config.tokenizer->encode(config.processor->placeholder.image,
+                                                              {.parse_special = true});
+    if (ids.size() != 1) return std::nullopt;
+    return ids.front();
+  }
 };
 
 }  // namespace weir::api

@@ -1,6 +1,7 @@
 #include "api/serving/tool_messages.h"
 
 #include "api/output/call_grammar.h"
+#include "api/request/message_content.h"
 #include "base/check.h"
 #include "base/concat.h"
 #include "base/json.h"
@@ -25,20 +26,35 @@ constexpr std::string_view kProbeCall =
     R"(,{"role":"assistant","content":"","tool_calls":[{"id":"weirprobe","type":"function",)"
     R"("function":{"name":"weir_probe_name","arguments":{"place":"weir_probe_place"}}}]})";
 constexpr std::string_view kProbeText = R"(,{"role":"assistant","content":"I call it."})";
-constexpr std::string_view kProbeResult =
-    R"(,{"role":"tool","name":"weir_probe_name","tool_call_id":"weirprobe",)"
-    R"("content":"weir_probe_result"})";
+constexpr std::string_view kProbeResultBegin =
+    R"(,{"role":"tool","name":"weir_probe_name","tool_call_id":"weirprobe","content":)";
+constexpr std::string_view kProbeResult = R"("weir_probe_result"})";
+constexpr std::string_view kProbeImageResult =
+    R"([{"type":"text","text":"weir_probe_result"},{"type":"image"}]})";
+constexpr std::string_view kProbeWords = R"({"role":"user","content":"weir_probe_words"})";
+constexpr std::string_view kProbeParts =
+    R"({"role":"user","content":[{"type":"text","text":"weir_probe_words"}]})";
+constexpr std::string_view kProbeImage =
+    R"({"role":"user","content":[{"type":"image"},{"type":"text","text":"weir_probe_words"}]})";
 
 class Probe {
  public:
   Probe(const text::ChatTemplate& chat_template, const TemplateVariables& special_tokens)
       : template_(chat_template), special_tokens_(special_tokens) {}
 
+  // From now on content that is a string is shown as a list of one part.
+  void write_in_parts() { in_parts_ = true; }
+
   // Empty if the template refuses them.
   std::string render(std::string_view messages, std::string_view tools) const {
     std::string variables;
     JsonWriter json(variables);
-    json.begin_object().key("messages").raw(concat({"[", messages, "]"}));
+    json.begin_object().key("messages");
+    const std::string list = concat({"[", messages, "]"});
+    if (in_parts_)
+      write_messages(list, json);
+    else
+      json.raw(list);
     if (!tools.empty()) json.key("tools").raw(tools);
     json.field("add_generation_prompt", true);
     for (const auto& [name, text] : special_tokens_) json.field(name, text);
@@ -49,10 +65,35 @@ class Probe {
   bool shows(std::string_view word, std::string_view messages, std::string_view tools) const {
     return render(messages, tools).find(word) != std::string::npos;
   }
+  // The same of a list of parts: one that is written as the value that it is shows its types.
+  bool shows_parts(std::string_view word, std::string_view messages) const {
+    const std::string text = render(messages, {});
+    return text.find(word) != std::string::npos && text.find("'type'") == std::string::npos &&
+           text.find("\"type\"") == std::string::npos;
+  }
 
  private:
+  static void write_messages(std::string_view list, JsonWriter& json) {
+    const Result<JsonDoc> doc = JsonDoc::parse(list);
+    CHECK(doc);
+    json.begin_array();
+    for (const JsonValue message : doc->root().get_array().value_unsafe()) {
+      json.begin_object();
+      for (const auto [key, member] : message.get_object().value_unsafe()) {
+        json.key(key);
+        if (key == "content")
+          MessageContent::read(member).write_parts(json);
+        else
+          json.value(member);
+      }
+      json.end_object();
+    }
+    json.end_array();
+  }
+
   const text::ChatTemplate& template_;
   const TemplateVariables& special_tokens_;
+  bool in_parts_ = false;
 };
 
 // --- What is written instead.
@@ -93,36 +134,44 @@ std::string calls_of(JsonArray calls, const output::CallFormat& format) {
 
 class MessageWriter {
  public:
-  MessageWriter(const TemplateTools& written, const output::CallFormat& format, std::string& out)
-      : written_(written), format_(format), json_(out) {
+  MessageWriter(const TemplateTools& written, const output::CallFormat& format,
+                std::string_view image_mark, std::string& out)
+      : written_(written), format_(format), image_mark_(image_mark), json_(out) {
     json_.begin_array();
   }
 
   // What stands before everything else: in the system message, or in the user's first one.
-  void describe(std::string description) { description_ = std::move(description); }
+  void describe(std::string description) { description_ = MessageContent(std::move(description)); }
 
   void message(JsonObject message) {
     const std::string_view role = text_of(message, "role");
     if (written_.system && role != "system" && !description_.empty())
       write("system", std::exchange(description_, {}));
-    std::string text(text_of(message, "content"));
+    MessageContent content;
+    if (const auto value = json_get(message, "content")) content = MessageContent::read(*value);
     if (role == "tool" && !written_.results) {
-      append(results_, concat({kResultBegin, text, kResultEnd}));
+      content.prefix(kResultBegin);
+      content.add_text(kResultEnd, "");
+      waiting_.append(content, kBetween);
       return;
     }
-    if (role == "user")
-      text = with_waiting(text);
-    else if (!results_.empty())
+    if (role == "tool" && content.pictures() > 0 && !written_.result_images) {
+      for (size_t dropped = content.drop_pictures(); dropped > 0; --dropped) waiting_.add_picture();
+    } else if (role == "user") {
+      content = with_waiting(content);
+    } else if (role != "tool" && !waiting_.empty()) {
       write("user", with_waiting({}));
-    if (role == "system" && written_.system) append(text, std::exchange(description_, {}));
+    }
+    if (role == "system" && written_.system)
+      content.append(std::exchange(description_, {}), kBetween);
     JsonArray calls;
     const auto value = json_get(message, "tool_calls");
     const bool as_text = !written_.calls && value && !value->get(calls);
-    if (as_text) append(text, calls_of(calls, format_), "\n");
+    if (as_text) content.append(MessageContent(calls_of(calls, format_)));
     json_.begin_object();
     for (const auto [key, member] : message) {
       if (key == "content")
-        json_.field(key, text);
+        write_content(content);
       else if (!as_text || key != "tool_calls")
         json_.field(key, member);
     }
@@ -130,62 +179,80 @@ class MessageWriter {
   }
 
   void finish() {
-    if (!results_.empty() || !description_.empty()) write("user", with_waiting({}));
+    if (!waiting_.empty() || !description_.empty()) write("user", with_waiting({}));
     json_.end_array();
   }
 
  private:
-  static void append(std::string& text, std::string_view more, std::string_view between = "\n\n") {
-    if (!text.empty() && !more.empty()) text += between;
-    text += more;
-  }
+  static constexpr std::string_view kBetween = "\n\n";
 
   // A message of the user, after what waits for one.
-  std::string with_waiting(std::string_view own_text) {
-    std::string text = std::exchange(description_, {});
-    append(text, std::exchange(results_, {}));
-    append(text, own_text);
-    return text;
+  MessageContent with_waiting(const MessageContent& own) {
+    MessageContent content = std::exchange(description_, {});
+    content.append(std::exchange(waiting_, {}), kBetween);
+    content.append(own, kBetween);
+    return content;
   }
 
-  void write(std::string_view role, std::string_view text) {
-    json_.begin_object().field("role", role).field("content", text).end_object();
+  void write(std::string_view role, const MessageContent& content) {
+    json_.begin_object().field("role", role);
+    write_content(content);
+    json_.end_object();
+  }
+
+  void write_content(const MessageContent& content) {
+    json_.key("content");
+    const bool in_parts = content.pictures() > 0 ? written_.images : !written_.strings;
+    if (in_parts)
+      content.write_parts(json_);
+    else
+      json_.value(std::string_view(content.text_with(image_mark_)));
   }
 
   const TemplateTools& written_;
   const output::CallFormat& format_;
+  const std::string_view image_mark_;
   JsonWriter json_;
-  std::string description_;  // That waits for a message to stand in,
-  std::string results_;      // and these too.
+  MessageContent description_;  // That waits for a message to stand in,
+  MessageContent waiting_;      // and results and images of results.
 };
 
 }  // namespace
 
 TemplateTools probe_template(const text::ChatTemplate& chat_template,
-                             const TemplateVariables& special_tokens) {
-  const Probe probe(chat_template, special_tokens);
+                             const TemplateVariables& special_tokens,
+                             std::string_view image_mark) {
+  Probe probe(chat_template, special_tokens);
   TemplateTools written;
+  written.strings = probe.shows("weir_probe_words", kProbeWords, {}) ||
+                    !probe.shows_parts("weir_probe_words", kProbeParts);
+  if (!written.strings) probe.write_in_parts();
+  written.images = !image_mark.empty() && probe.shows_parts(image_mark, kProbeImage);
   const std::string user(kProbeUser), with_system = std::string(kProbeSystem) + user;
   if (probe.render(user, {}).empty() && probe.render(with_system, {}).empty()) return written;
   written.system = probe.shows("weir_probe_system", with_system, {});
   written.tools = probe.shows("weir_probe_name", user, kProbeTools) ||
                   probe.shows("weir_probe_name", with_system, kProbeTools);
   const std::string_view tools = written.tools ? kProbeTools : std::string_view();
-  const auto history = [&](std::string_view call) { return concat({user, call, kProbeResult}); };
-  written.calls = probe.shows("weir_probe_place", history(kProbeCall), tools);
-  written.results =
-      probe.shows("weir_probe_result", history(written.calls ? kProbeCall : kProbeText), tools);
+  const auto history = [&](std::string_view call, std::string_view result) {
+    return concat({user, call, kProbeResultBegin, result});
+  };
+  written.calls = probe.shows("weir_probe_place", history(kProbeCall, kProbeResult), tools);
+  const std::string_view call = written.calls ? kProbeCall : kProbeText;
+  written.results = probe.shows("weir_probe_result", history(call, kProbeResult), tools);
+  written.result_images = written.images && written.results &&
+                          probe.shows_parts(image_mark, history(call, kProbeImageResult));
   return written;
 }
 
 Result<std::string> write_tools_into(const std::string& messages, const std::string& tools,
-                                     const TemplateTools& written,
-                                     const output::CallFormat& format) {
+                                     const TemplateTools& written, const output::CallFormat& format,
+                                     std::string_view image_mark) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(messages, kDepthMax));
   JsonArray array;
   CHECK(doc.root().get(array) == simdjson::SUCCESS);
   std::string out;
-  MessageWriter writer(written, format, out);
+  MessageWriter writer(written, format, image_mark, out);
   if (!tools.empty() && !written.tools) {
     WEIR_ASSIGN(const JsonDoc tools_doc, JsonDoc::parse(tools, kDepthMax));
     JsonArray functions;

@@ -1,5 +1,6 @@
-// Tools, calls and their results as text within messages, for chat templates that leave them out.
-// Whether one does is seen by rendering it with tools that it cannot know.
+// Messages as a chat template can write them: tools, calls and their results as text, for templates
+// that leave them out; content as a string or as a list of parts, whichever the template knows.
+// What one writes is seen by rendering it with words, and tools, that it cannot know.
 //
 // Threads: pure functions.
 #pragma once
@@ -22,17 +23,25 @@ struct TemplateTools {
   bool calls = true;    // The calls that the assistant has made,
   bool results = true;  // and what came of them.
   bool system = true;   // System messages, where tools are described if they are not written.
+  bool strings = true;  // Content that is a string. False: it must be a list of parts.
+  // The model's mark of an image, where a list has one; else the mark must stand in the string.
+  bool images = false;
+  bool result_images = false;  // The same in what came of a call.
 };
 
 using TemplateVariables = std::vector<std::pair<std::string, std::string>>;
 
+// `image_mark`: what stands for an image in the model's prompts; empty: it sees none.
 TemplateTools probe_template(const text::ChatTemplate& chat_template,
-                             const TemplateVariables& special_tokens);
+                             const TemplateVariables& special_tokens,
+                             std::string_view image_mark = {});
 
-// The messages with what the template leaves out. `tools`: the request's, as templates have them;
-// empty: none. Calls are shown in `format`, so that what the model writes is read back.
+// The messages with what the template leaves out, and content as it takes it. `tools`: the
+// request's, as templates have them; empty: none. Calls are shown in `format`, so that what the
+// model writes is read back. Images in a result that the template would not show stand before the
+// user's next words. REQUIRES: `messages` are as in GenerateRequest.
 Result<std::string> write_tools_into(const std::string& messages, const std::string& tools,
-                                     const TemplateTools& written,
-                                     const output::CallFormat& format);
+                                     const TemplateTools& written, const output::CallFormat& format,
+                                     std::string_view image_mark = {});
 
 }  // namespace weir::api

@@ -212,6 +212,7 @@ Usage Stream::usage() const {
     if (i % per_prompt != 0) continue;  // The choices of one prompt share its tokens.
     usage.prompt_tokens += choices_[i].prompt_tokens;
     usage.cached_tokens += choices_[i].cached_tokens;
+    usage.image_tokens += choices_[i].image_tokens;
     usage.timings.cached += timings.cached;
     usage.timings.prompt += timings.prompt;
   }

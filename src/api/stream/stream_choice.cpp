@@ -52,6 +52,8 @@ Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& op
     : owned(std::move(request)),
       detokenizer(tokenizer, detokenizer_options(options)),
       prompt_tokens(static_cast<int64_t>(owned.request->prompt.size())) {
+  if (const auto& media = owned.request->media)
+    for (const sched::Picture& picture : media->pictures) image_tokens += picture.features();
   if (options.logprobs)
     logprobs =
         std::make_unique<LogprobList>(options.logprob_style, tokenizer, options.top_logprobs);

@@ -98,6 +98,7 @@ Result<void> check_size(ImageFormat format, int64_t width, int64_t height,
   if (width > std::numeric_limits<int32_t>::max() || height > limits.pixels_max / width)
     return fail(ErrorCode::kTooLarge,
                 concat({found, "; at most ", std::to_string(limits.pixels_max), " are decoded"}));
+  if (limits.admit) return limits.admit(width * height);
   return {};
 }
 

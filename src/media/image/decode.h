@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -29,6 +30,9 @@ struct ImageLimits {
   size_t file_bytes_max = size_t{32} << 20;
   // What phones take at most by default (50 megapixels) is within it.
   int64_t pixels_max = int64_t{64} << 20;
+  // Asked once the header has said how many pixels there are, before memory is taken for them; its
+  // error is decode_image()'s. Empty: nobody is asked.
+  std::function<Result<void>(int64_t pixels)> admit{};
 };
 
 // What decoding takes at most for each pixel, the picture itself among it: a progressive JPEG's

@@ -180,9 +180,39 @@ TEST(MessageRequest, ALastTurnOfTheAssistantsIsContinued) {
   EXPECT_EQ(empty->messages, R"([{"role":"user","content":"a"}])");
 }
 
+TEST(MessageRequest, ImagesStandWhereTheyAreShown) {
+  const std::string image =
+      R"({"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}})";
+  const auto request = parse("", R"([{"role":"user","content":[{"type":"text","text":"a"},)" + image +
+                                     R"(]},{"role":"assistant","content":[{"type":"tool_use",)"
+                                     R"("id":"i","name":"f","input":{}}]},{"role":"user","content":)"
+                                     R"([{"type":"tool_result","tool_use_id":"i","content":[)" +
+                                     image + R"(],"is_error":true}]}])");
+  ASSERT_TRUE(request) << request.error().message;
+  ASSERT_EQ(request->pictures.size(), 2u);
+  EXPECT_EQ(request->pictures[0].field, "messages[0].content[1].source.data");
+  EXPECT_EQ(request->pictures[1].field, "messages[2].content[0].content[0].source.data");
+  EXPECT_NE(request->messages.find(
+                R"("content":[{"type":"text","text":"a"},{"type":"image"}])"),
+            std::string::npos);
+  EXPECT_NE(request->messages.find(
+                R"("content":[{"type":"text","text":"Error: "},{"type":"image"}])"),
+            std::string::npos)
+      << request->messages;
+}
+
 TEST(MessageRequest, ErrorsNameTheirPlace) {
   const auto image = R"([{"role":"user","content":[{"type":"text","text":"?"},{"type":"image"}]}])";
-  expect_refused(parse("", image), "messages[0].content[1].type", ErrorCode::kUnsupported);
+  expect_refused(parse("", image), "messages[0].content[1].source");
+  const auto source = [](const std::string& members) {
+    return R"([{"role":"user","content":[{"type":"image","source":{)" + members + "}}]}]";
+  };
+  expect_refused(parse("", source(R"("type":"file","file_id":"f")")),
+                 "messages[0].content[0].source.type", ErrorCode::kUnsupported);
+  expect_refused(parse("", source(R"("type":"base64","media_type":"application/pdf","data":"")")),
+                 "messages[0].content[0].source.media_type", ErrorCode::kUnsupported);
+  expect_refused(parse("", source(R"("type":"url","url":"ftp://a")")),
+                 "messages[0].content[0].source.url");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"([5])", "messages[0]"},
       {R"([{"content":"x"}])", "messages[0].role"},
@@ -201,7 +231,7 @@ TEST(MessageRequest, ErrorsNameTheirPlace) {
   expect_refused(
       parse("", R"([{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":
                     [{"type":"image"}]}]}])"),
-      "messages[0].content[0].content[0].type", ErrorCode::kUnsupported);
+      "messages[0].content[0].content[0].source");
   expect_refused(parse("", R"([{"role":"assistant","content":[{"type":"server_tool_use"}]}])"),
                  "messages[0].content[0].type", ErrorCode::kUnsupported);
 }

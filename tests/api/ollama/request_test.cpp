@@ -97,8 +97,12 @@ TEST(OllamaRequest, RefusesByTheNameOfTheField) {
   expect_refused(chat(R"("think":"much")"), "think");
   expect_refused(chat(R"("format":"yaml")"), "format");
   expect_refused(chat(R"("format":5)"), "format");
-  expect_refused(chat("", R"([{"role":"user","content":"x","images":["aGk="]}])"),
-                 "messages[0].images", ErrorCode::kUnsupported);
+  expect_refused(chat("", R"([{"role":"user","content":"x","images":"aGk="}])"),
+                 "messages[0].images");
+  expect_refused(chat("", R"([{"role":"user","content":"x","images":[5]}])"),
+                 "messages[0].images[0]");
+  expect_refused(chat("", R"([{"role":"assistant","content":"x","images":["aGk="]}])"),
+                 "messages[0].images");
   expect_refused(chat("", R"([{"role":"robot","content":"x"}])"), "messages[0].role");
   expect_refused(chat("", R"([{"role":"user","content":["x"]}])"), "messages[0].content");
   expect_refused(
@@ -110,8 +114,26 @@ TEST(OllamaRequest, RefusesByTheNameOfTheField) {
       "messages[0].tool_calls");
   expect_refused(parse_generate(R"({"prompt":"x","template":"{{ .Prompt }}"})", kLimits),
                  "template", ErrorCode::kUnsupported);
-  expect_refused(parse_generate(R"({"prompt":"x","images":["aGk="]})", kLimits), "images",
-                 ErrorCode::kUnsupported);
+  auto raw = parse_generate(R"({"prompt":"x","images":["aGk="],"raw":true})", kLimits);
+  ASSERT_TRUE(raw);
+  EXPECT_FALSE(complete(*raw, /*has_template=*/true));
+}
+
+TEST(OllamaRequest, ImagesStandBeforeTheText) {
+  const auto request =
+      parse_chat(R"({"messages":[{"role":"user","content":"x","images":["aGk=","aGo="]}]})", kLimits);
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_EQ(request->messages, R"([{"role":"user","content":[{"type":"image"},{"type":"image"},)"
+                               R"({"type":"text","text":"x"}]}])");
+  ASSERT_EQ(request->pictures.size(), 2u);
+  EXPECT_EQ(request->pictures[1].text, "aGo=");
+  EXPECT_EQ(request->pictures[1].field, "messages[0].images[1]");
+  auto prompt = parse_generate(R"({"prompt":"x","images":["aGk="]})", kLimits);
+  ASSERT_TRUE(prompt);
+  EXPECT_FALSE(prompt->is_empty());
+  ASSERT_TRUE(complete(*prompt, /*has_template=*/true));
+  EXPECT_EQ(prompt->messages,
+            R"([{"role":"user","content":[{"type":"image"},{"type":"text","text":"x"}]}])");
 }
 
 TEST(OllamaRequest, GivesCallsAndTheirResultsIds) {

@@ -357,7 +357,15 @@ TEST(GenerateRequest, NamesTheMessageAtFault) {
             "messages[0].content[0].text");
   EXPECT_EQ(path(R"([{"role":"user","content":[{"type":"text","text":"a"},
                      {"type":"image_url","image_url":{"url":"data:"}}]}])"),
-            "messages[0].content[1].type");
+            "messages[0].content[1].image_url.url");
+  EXPECT_EQ(path(R"([{"role":"user","content":[{"type":"image_url","image_url":
+                     {"url":"data:image/png;base64,AAAA","detail":"most"}}]}])"),
+            "messages[0].content[0].image_url.detail");
+  EXPECT_EQ(path(R"([{"role":"user","content":[{"type":"input_image","file_id":"f"}]}])"),
+            "messages[0].content[0].file_id");
+  EXPECT_EQ(path(R"([{"role":"user","content":[{"type":"file","file":{"file_data":
+                     "data:application/pdf;base64,AAAA"}}]}])"),
+            "messages[0].content[0].file.file_data");
   EXPECT_EQ(path(R"([{"role":"user","content":[{"type":"input_audio"}]}])"),
             "messages[0].content[0].type");
   EXPECT_EQ(path(R"([{"role":"tool","content":"x"}])"), "messages[0].tool_call_id");

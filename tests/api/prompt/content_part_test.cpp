@@ -44,26 +44,27 @@ TEST(ContentPart, TextsStandInThePromptHoweverTheyAreSpelled) {
 
 TEST(ContentPart, OthersAreRefusedByWhatTheyAre) {
   const std::string path = "content[0].type | Unsupported 'content[0].type': this model does not ";
-  for (const char* type : {"image_url", "input_image"})
-    EXPECT_EQ(chat_part_of(type), path + "support images.");
   EXPECT_EQ(chat_part_of("input_audio"), path + "support audio.");
-  for (const std::string type : {"file", "input_file", "video_url"})
-    EXPECT_EQ(chat_part_of(type), path + "support parts of type " + type + ".");
+  EXPECT_EQ(chat_part_of("video_url"), path + "support parts of type video_url.");
+  // Where a text is all that can be.
+  for (const char* type : {"image_url", "input_image", "file", "input_file"})
+    EXPECT_EQ(chat_part_of(type),
+              "content[0].type | Unsupported 'content[0].type': images can stand in messages only.");
   const std::string image =
-      "messages[0].content[0].type | Unsupported 'messages[0].content[0].type': this model does "
-      "not support images.";
-  for (const char* role : {"user", "assistant", "system"})
+      "messages[0].content[0].type | Unsupported 'messages[0].content[0].type': images can stand "
+      "in messages only.";
+  for (const char* role : {"assistant", "system"})
     EXPECT_EQ(message_part_of(role, R"("type":"image")"), image);
 }
 
 TEST(ContentPart, EachApiSaysWhatItExpects) {
   EXPECT_EQ(chat_part_of("song"),
-            "content[0].type | Invalid value for 'content[0].type': expected \"text\", found "
-            "\"song\".");
+            "content[0].type | Invalid value for 'content[0].type': expected \"text\" or "
+            "\"image_url\", found \"song\".");
   const std::string path =
       "messages[0].content[0].type | Unsupported 'messages[0].content[0].type': expected ";
   EXPECT_EQ(message_part_of("user", R"("type":"input_text")"),
-            path + "text, tool_result, document or search_result, found \"input_text\".");
+            path + "text, image, tool_result, document or search_result, found \"input_text\".");
   EXPECT_EQ(message_part_of("assistant", R"("type":"input_text")"),
             path + "text, thinking or tool_use, found \"input_text\".");
   EXPECT_EQ(message_part_of("system", R"("type":"document")"),

@@ -69,7 +69,7 @@ TEST(ResponsesRequest, ErrorsNameTheItem) {
   EXPECT_EQ(error(R"([{"type":"web_search_call","id":"x"}])"),
             "input[0].type: unsupported_parameter");
   EXPECT_EQ(error(R"([{"role":"user","content":[{"type":"input_image","image_url":"x"}]}])"),
-            "input[0].content[0].type: unsupported_parameter");
+            "input[0].content[0].image_url: invalid_image_url");
   EXPECT_EQ(error(R"([{"type":"function_call","name":"f","arguments":"{}"}])"),
             "input[0].call_id: missing_required_parameter");
   EXPECT_EQ(error(R"([{"type":"item_reference","id":"msg_1"}])"), "input[0].id: ");

@@ -7,16 +7,30 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include "base/json.h"
 
 namespace weir::api {
 namespace {
 
-TemplateTools probe(const std::string& source) {
+TemplateTools probe(const std::string& source, std::string_view image_mark = {}) {
   auto parsed = text::ChatTemplate::parse(source);
   EXPECT_TRUE(parsed) << parsed.error().message;
-  return probe_template(*parsed, {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
+  return probe_template(*parsed, {{"bos_token", "<s>"}, {"eos_token", "</s>"}}, image_mark);
+}
+
+std::filesystem::path templates() {
+  const char* fixtures = std::getenv("WEIR_FIXTURES");
+  return std::filesystem::path(fixtures ? fixtures : WEIR_SOURCE_DIR "/../shared/fixtures") /
+         "chat_templates/templates";
+}
+
+std::string source_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream source;
+  source << file.rdbuf();
+  return source.str();
 }
 
 constexpr const char* kPlain =
@@ -57,10 +71,7 @@ std::string letters(const TemplateTools& written) {
 }
 
 TEST(ToolMessages, OfKnownTemplates) {
-  const char* fixtures = std::getenv("WEIR_FIXTURES");
-  const std::filesystem::path folder =
-      std::filesystem::path(fixtures ? fixtures : WEIR_SOURCE_DIR "/../shared/fixtures") /
-      "chat_templates/templates";
+  const std::filesystem::path folder = templates();
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no templates: WEIR_FIXTURES is not set";
   // Kimi's change a list in calls, which the sandbox of templates does not allow; SmolLM3's knows
   // tools by names of its own.
@@ -81,13 +92,87 @@ TEST(ToolMessages, OfKnownTemplates) {
       {"tokenizer-llama3_1", "--RS"},
   };
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream file(entry.path());
-    std::stringstream source;
-    source << file.rdbuf();
     const auto found = expected.find(entry.path().stem());
-    EXPECT_EQ(letters(probe(source.str())), found == expected.end() ? "TCRS" : found->second)
+    EXPECT_EQ(letters(probe(source_of(entry.path()))), found == expected.end() ? "TCRS" : found->second)
         << entry.path();
   }
+}
+
+std::string content_letters(const TemplateTools& written) {
+  return std::string(written.strings ? "S" : "-") + (written.images ? "I" : "-") +
+         (written.result_images ? "R" : "-");
+}
+
+// As SmolVLM's and LLaVA's do it: what is no list shows nothing.
+constexpr const char* kLists =
+    "{% for m in messages %}<{{ m['role'] }}>{% for p in m['content'] %}"
+    "{% if p['type'] == 'image' %}<image>{% elif p['type'] == 'text' %}{{ p['text'] }}{% endif %}"
+    "{% endfor %}{% endfor %}";
+
+TEST(ToolMessages, ProbesSeeHowContentIsTaken) {
+  EXPECT_EQ(content_letters(probe(kPlain, "<image>")), "S--") << "the list's own text is no part";
+  EXPECT_EQ(content_letters(probe(kLists, "<image>")), "-IR");
+  EXPECT_EQ(content_letters(probe(kLists)), "---") << "the model sees no images";
+  EXPECT_EQ(content_letters(probe(kLists, "<other>")), "---");
+  const TemplateTools lists = probe(kLists, "<image>");
+  EXPECT_TRUE(lists.system) << "what it writes otherwise is seen in its own way";
+  EXPECT_TRUE(lists.results);
+  EXPECT_EQ(content_letters(probe("{% for m in messages %}{% if m['role'] == 'tool' %}"
+                                  "{{ m['content'] | string | length }}weir_probe_result"
+                                  "{% elif m['content'] is string %}{{ m['content'] }}"
+                                  "{% else %}{% for p in m['content'] %}{{ p['text'] or '<image>' }}"
+                                  "{% endfor %}{% endif %}{% endfor %}",
+                                  "<image>")),
+            "SI-");
+}
+
+TEST(ToolMessages, ContentOfKnownTemplates) {
+  if (!std::filesystem::exists(templates())) GTEST_SKIP() << "no templates: WEIR_FIXTURES is not set";
+  const std::tuple<const char*, const char*, const char*> kKnown[] = {
+      {"Qwen3.5-4B.jinja", "<|image_pad|>", "SIR"},
+      {"google-gemma-4-31B-it.jinja", "<|image|>", "SI-"},
+      {"Mistral-Small-3.2-24B-Instruct-2506.jinja", "[IMG]", "SI-"},
+      {"mistralai-Ministral-3-14B-Reasoning-2512.jinja", "[IMG]", "SI-"},
+      {"gemma3n.jinja", "<image_soft_token>", "SI-"},
+      {"Qwen-Qwen3-0.6B.jinja", "<|image_pad|>", "S--"},
+  };
+  for (const auto& [name, mark, expected] : kKnown)
+    EXPECT_EQ(content_letters(probe(source_of(templates() / name), mark)), expected) << name;
+}
+
+std::string rewritten(const std::string& messages, const TemplateTools& writes) {
+  const auto out = write_tools_into(messages, "", writes, output::described_calls(), "<image>");
+  return out ? *out : out.error().message;
+}
+
+TEST(ToolMessages, ContentIsWrittenAsItIsTaken) {
+  const std::string image =
+      R"([{"role":"user","content":[{"type":"image"},{"type":"text","text":"a"},{"type":"image"}]}])";
+  const std::string text = R"([{"role":"user","content":"a"}])";
+  EXPECT_EQ(rewritten(image, {.images = true}), image);
+  EXPECT_EQ(rewritten(image, {.images = false}),
+            R"([{"role":"user","content":"<image>\na\n<image>"}])");
+  EXPECT_EQ(rewritten(text, {.strings = true, .images = true}), text);
+  EXPECT_EQ(rewritten(text, {.strings = false}),
+            R"([{"role":"user","content":[{"type":"text","text":"a"}]}])");
+}
+
+TEST(ToolMessages, ImagesOfResultsStandBeforeTheUsersNextWords) {
+  const std::string result =
+      R"({"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"},{"type":"image"}]})";
+  const std::string shown = R"({"role":"tool","tool_call_id":"c","content":"r"})";
+  const TemplateTools writes{.images = true, .result_images = false};
+  EXPECT_EQ(rewritten("[" + result + R"(,{"role":"user","content":"u"}])", writes),
+            "[" + shown +
+                R"(,{"role":"user","content":[{"type":"image"},{"type":"text","text":"u"}]}])");
+  EXPECT_EQ(rewritten("[" + result + "," + result + "]", writes),
+            "[" + shown + "," + shown +
+                R"(,{"role":"user","content":[{"type":"image"},{"type":"image"}]}])");
+  EXPECT_EQ(rewritten("[" + result + "]", {.images = true, .result_images = true}),
+            "[" + result + "]");
+  EXPECT_EQ(rewritten("[" + result + "]", {.results = false, .images = true}),
+            R"([{"role":"user","content":[{"type":"text","text":"<tool_response>\nr"},)"
+            R"({"type":"image"},{"type":"text","text":"\n</tool_response>"}]}])");
 }
 
 constexpr const char* kTools =

@@ -1,0 +1,66 @@
+// What a picture takes in memory on its way, from the budget that --image-memory sets. The API
+// leases these, and the memory plan makes its limits of them.
+//
+// Threads: any.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "api/memory/request_memory.h"
+#include "base/fair_budget.h"
+#include "media/image/decode.h"
+#include "media/processor/image_plan.h"
+
+namespace weir::api {
+
+// While so many pixels are decoded; what they become is a part of it.
+inline size_t decoding_bytes(int64_t pixels) {
+  return static_cast<size_t>(media::kDecodeBytesPerPixel * pixels);
+}
+
+// The most pixels of one image: its decoding takes half of what one caller gets at once, and the
+// rest is for its file and for what becomes of it.
+inline int64_t pixels_within(size_t budget_bytes) {
+  constexpr size_t kShare = 2;
+  const size_t one = FairBudget::most_of_one(budget_bytes) / kShare;
+  return static_cast<int64_t>(one / static_cast<size_t>(media::kDecodeBytesPerPixel));
+}
+
+// The numbers that a tower reads: of each pixel three float32, and once more for each further frame.
+inline size_t values_bytes(const media::Processor& processor, const media::ImagePlan& plan) {
+  const int64_t frames =
+      processor.layout == media::PixelLayout::kBlocks ? processor.frames : 1;
+  const int64_t pixels = plan.canvas.pixels() + plan.whole.pixels();
+  return static_cast<size_t>(3 * frames * pixels) * sizeof(float);
+}
+
+// While they are computed: besides, three bytes a pixel of the picture in each size that it gets,
+// twice, and of a view.
+inline size_t processing_bytes(const media::Processor& processor, const media::ImagePlan& plan) {
+  int64_t pixels = plan.canvas.pixels() + plan.whole.pixels();
+  for (const media::Size& size : plan.resizes) pixels += 2 * size.pixels();
+  return values_bytes(processor, plan) + static_cast<size_t>(3 * pixels);
+}
+
+// Adds to a lease, which may be nothing yet.
+inline Result<void> lease_picture(MemoryBudget& budget, uint64_t caller, MemoryLease& lease,
+                                  size_t bytes) {
+  if (bytes > budget.most_of_one())
+    return fail(ErrorCode::kTooLarge,
+                "it would take " + std::to_string(bytes) + " bytes of memory, more than the " +
+                    std::to_string(budget.most_of_one()) +
+                    " that this server gives to one (--image-memory)");
+  if (lease.bytes() > 0 && budget.grow(lease, bytes)) return {};
+  if (lease.bytes() == 0) {
+    if (auto taken = budget.take(caller, bytes)) {
+      lease = std::move(*taken);
+      return {};
+    }
+  }
+  return fail(ErrorCode::kOverloaded,
+              "The memory for images is used up (--image-memory); try again later.");
+}
+
+}  // namespace weir::api

@@ -1,0 +1,84 @@
+// PictureSet: the pictures of one request, on their way from where it says they are to what a tower
+// reads of them.
+//
+// Only preparing a request shows which pictures it has, and they take longer than all else of it. So
+// it is prepared twice. The first time ends where the pictures are found (want()); then web addresses
+// are fetched, and everything is decoded and processed on a thread that others do not wait for
+// (read()); the second time finds them seen().
+//
+// Threads: one at a time: one that prepares, the loop, one that reads. What they come to is shared
+// with the engine, and gives its memory back wherever it is let go of last.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/memory/memory_lease.h"
+#include "api/request/picture_source.h"
+#include "api/serving/api_config.h"
+#include "base/result.h"
+#include "grammar/interrupt.h"
+#include "media/processor/image_plan.h"
+#include "sched/prompt_media.h"
+
+namespace weir::api {
+
+struct SeenPicture {
+  media::ImagePlan plan{};
+  std::shared_ptr<const sched::PictureInput> input{};  // Null where pictures are only counted.
+  sched::MediaHash hash{};
+};
+
+// Refuses pictures that the model does not see, too many of them, and sources that the server does
+// not ask, in words that say what it takes.
+Result<void> check_pictures(const ApiConfig& config, std::span<const PictureSource> sources);
+
+class PictureSet {
+ public:
+  struct Aim {
+    int32_t tokens_max = 0;  // Of all pictures together.
+    uint64_t caller = 0;     // Whose share of the memory they take.
+    bool only_counted = false;
+  };
+
+  // kCancelled: they must be read first; nobody sees that error. REQUIRES: check_pictures() has
+  // passed them, and `config` outlives the set's work.
+  Error want(const ApiConfig& config, std::vector<PictureSource> sources, const Aim& aim);
+  // They are wanted, and not read yet.
+  bool is_wanted() const { return wanted_; }
+  // What want() has led to, or why it has not. Nothing before want().
+  std::optional<Result<std::span<const SeenPicture>>> seen() const;
+
+  // Web addresses that are to be fetched first, and their files. fetched() may come in its place.
+  std::vector<std::string> addresses() const;
+  void set_files(std::vector<Result<std::string>> files);
+  // Memory for a part of a file that comes. `budget`: that of read().
+  Result<void> admit(MemoryBudget& budget, size_t bytes);
+  // Decodes and processes them all. `interrupt` ends it between two.
+  void read(MemoryBudget& budget, const grammar::Interrupt& interrupt);
+  // In the place of read(): they cannot be had.
+  void fail(Error error);
+
+ private:
+  Result<std::string> bytes_of(MemoryBudget& budget, size_t index);
+  Result<SeenPicture> see(MemoryBudget& budget, size_t index);
+  Result<void> check_tokens(const PictureSource& source, const media::ImagePlan& plan);
+
+  const ApiConfig* config_ = nullptr;
+  Aim aim_;
+  std::vector<PictureSource> sources_;
+  std::vector<std::optional<Result<std::string>>> files_;  // By source; of addresses alone.
+  MemoryLease lease_;                                      // Of files.
+  int64_t tokens_ = 0;                                     // Of the pictures seen so far.
+  std::vector<SeenPicture> seen_;
+  std::optional<Error> error_;
+  bool wanted_ = false, read_ = false;
+};
+
+using PictureSetPtr = std::shared_ptr<PictureSet>;
+
+}  // namespace weir::api

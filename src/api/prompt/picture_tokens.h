@@ -1,0 +1,33 @@
+// The tokens of a prompt with pictures: each one's placeholder in the place of its mark, and where in
+// the prompt its rows of features go.
+//
+// Threads: any; slow work for a pool thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "api/pictures/picture_set.h"
+#include "api/serving/serving_context.h"
+#include "base/result.h"
+#include "sched/request.h"
+
+namespace weir::api {
+
+struct PromptTokens {
+  sched::Prompt ids{};
+  std::shared_ptr<const sched::PromptMedia> media{};  // Null: it has no pictures.
+  int64_t picture_tokens = 0;                         // Of the ids: those that stand for pictures.
+};
+
+// Of a text as the chat template writes it, with the model's mark once for each picture, in their
+// order; pictures that are only counted become no media. `field` names the prompt in errors: where
+// there are other marks than these, because a template leaves pictures out or a text has the mark's
+// letters in it.
+Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std::string& field,
+                                       int32_t tokens_max, std::string_view text,
+                                       std::span<const SeenPicture> pictures);
+
+}  // namespace weir::api

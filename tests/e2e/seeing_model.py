@@ -1,0 +1,65 @@
+"""A model that sees, for tests: a fixture with a vision tower, to which it gives a tokenizer of ASCII and a chat template."""
+import json, os, shutil, struct, zlib
+
+from weir_server import SOURCE
+
+FAMILIES = os.environ.get("WEIR_FAMILIES", f"{SOURCE}/build/fixtures/families")
+
+# What the references' tokenizers and templates have for an image, by family: the tokens and their ids in the fixture's
+# config.json, and what the template writes.
+MARKS = {
+    "qwen2_vl": ({"vision_start_token_id": "<|vision_start|>", "vision_end_token_id": "<|vision_end|>",
+                  "image_token_id": "<|image_pad|>"}, "<|vision_start|><|image_pad|><|vision_end|>"),
+    "qwen2_5_vl": ({"vision_start_token_id": "<|vision_start|>", "vision_end_token_id": "<|vision_end|>",
+                    "image_token_id": "<|image_pad|>"}, "<|vision_start|><|image_pad|><|vision_end|>"),
+    "llava": ({"image_token_index": "<image>"}, "<image>"),
+}
+TEMPLATE = ("{%% for m in messages %%}[{{ m['role'] }}]{%% if m['content'] is string %%}{{ m['content'] }}{%% else %%}"
+            "{%% for part in m['content'] %%}{%% if part['type'] == 'image' %%}%s{%% else %%}{{ part['text'] }}{%% endif %%}"
+            "{%% endfor %%}{%% endif %%}{%% endfor %%}{%% if add_generation_prompt %%}[assistant]{%% endif %%}")
+
+
+def fixture(family):
+    """The fixture's folder, or None where fixtures are not unpacked."""
+    for folder, names, _ in os.walk(FAMILIES, followlinks=True):
+        if family in names:
+            return os.path.join(folder, family)
+    return None
+
+
+def make(folder, family):
+    """Writes the model into `folder`, which must not be there."""
+    source = fixture(family)
+    shutil.copytree(source, folder)
+    with open(f"{folder}/config.json") as file:
+        config = json.load(file)
+    marks, written = MARKS[family]
+    # Letters from 3 on; special tokens where the config has them.
+    vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2}
+    vocabulary.update({("Ġ" if c == " " else chr(c) if isinstance(c, int) else c): 3 + i
+                       for i, c in enumerate([" "] + list(range(33, 127)))})
+    added = [{"id": config[key], "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+              "special": True} for key, text in marks.items()]
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": sorted(added, key=lambda each: each["id"]),
+        "normalizer": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+                  "fuse_unk": False, "byte_fallback": False, "vocab": vocabulary, "merges": []}}
+    with open(f"{folder}/tokenizer.json", "w") as file:
+        json.dump(tokenizer, file)
+    with open(f"{folder}/tokenizer_config.json", "w") as file:
+        json.dump({"chat_template": TEMPLATE % written, "eos_token": "</s>", "bos_token": "<s>"}, file)
+    return folder
+
+
+def png(width, height, pixel=lambda x, y: (x * 7 % 256, y * 5 % 256, (x + y) % 256)):
+    """A picture as the bytes of a PNG."""
+    rows = b"".join(b"\0" + bytes(c for x in range(width) for c in pixel(x, y)) for y in range(height))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))

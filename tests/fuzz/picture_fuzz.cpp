@@ -1,0 +1,69 @@
+// Arbitrary bytes as an image's address in a request: it is read, or refused with a sentence that
+// names its field, and all memory that was lent for it comes back.
+#include <cstdint>
+#include <string_view>
+
+#include "api/pictures/picture_set.h"
+#include "base/check.h"
+#include "media/processor/image_plan.h"
+
+namespace {
+
+using namespace weir::api;
+
+constexpr const char* kField = "messages[0].content[0].image_url";
+constexpr int32_t kTokensMax = 64;
+
+weir::media::Processor processor() {
+  weir::media::Processor made;
+  made.width = made.height = 28;
+  made.unit = 14;
+  return made;
+}
+
+void check_error(const weir::Error& error) {
+  CHECK(!error.message.empty());
+  CHECK(error.param == kField || error.code == weir::ErrorCode::kOverloaded);
+}
+
+void check_seen(const SeenPicture& seen, const weir::media::Processor& made) {
+  const int64_t tokens = weir::media::token_count(made, seen.plan);
+  CHECK(tokens >= 1 && tokens <= kTokensMax);
+  CHECK(seen.input != nullptr && !seen.input->pixels.numbers.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view url(reinterpret_cast<const char*>(data), size);
+  const weir::media::Processor made = processor();
+  ApiConfig config;
+  config.processor = &made;
+  config.pictures.file_bytes_max = 1 << 16;
+  config.pictures.pixels_max = 1 << 14;
+  config.pictures.folder = "/nonexistent";
+  MemoryBudget budget(8 << 20);
+  {
+    const auto source = picture_at(kField, url);
+    if (!source) {
+      check_error(source.error());
+      return 0;
+    }
+    PictureSet set;
+    if (const auto checked = check_pictures(config, {&*source, 1}); !checked) {
+      check_error(checked.error());
+      return 0;
+    }
+    set.want(config, {*source}, {.tokens_max = kTokensMax});
+    CHECK(set.is_wanted() && !set.seen());
+    set.read(budget, {});
+    const auto seen = set.seen();
+    CHECK(!set.is_wanted() && seen);
+    if (*seen)
+      check_seen((*seen)->front(), made);
+    else
+      check_error(seen->error());
+  }
+  CHECK(budget.used() == 0);
+  return 0;
+}
