@@ -1,10 +1,10 @@
 // FLAC by libFLAC.
 #include <FLAC/stream_decoder.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "media/audio/decoders.h"

@@ -1,7 +1,6 @@
 // MP3 by mpg123.
 #include <mpg123.h>
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>

@@ -42,6 +42,7 @@ std::vector<MelBand> mel_bands(const FrontEnd& front_end) {
   const double high = mel_of(front_end.mel_scale, front_end.hertz_max);
   // Neighbours share their edges: a band ends where the next but one begins.
   std::vector<double> edges;
+  edges.reserve(static_cast<size_t>(front_end.mels) + 2);
   for (int i = 0; i < front_end.mels + 2; ++i)
     edges.push_back(hertz_of(front_end.mel_scale, low + (high - low) * i / (front_end.mels + 1)));
   const double hertz_a_bin = static_cast<double>(front_end.rate) / front_end.fft;

@@ -17,7 +17,7 @@ std::vector<float> padded(const FrontEnd& front_end, const SoundPlan& plan,
                           std::span<const float> samples) {
   const bool centred = front_end.framing == Framing::kCentred;
   const int mirror = centred ? front_end.frame / 2 : 0;
-  const auto before = static_cast<size_t>(front_end.lead + mirror);
+  const auto before = static_cast<size_t>(front_end.lead) + static_cast<size_t>(mirror);
   const auto length = static_cast<size_t>(plan.padded);
   std::vector<float> out(before + length + static_cast<size_t>(mirror));
   std::ranges::transform(samples, out.begin() + static_cast<int64_t>(before),
@@ -32,9 +32,10 @@ std::vector<float> padded(const FrontEnd& front_end, const SoundPlan& plan,
 
 // Hann's, periodic.
 std::vector<float> window(int frame) {
-  std::vector<float> out;
-  for (int i = 0; i < frame; ++i)
-    out.push_back(static_cast<float>(0.5 - 0.5 * std::cos(2 * std::numbers::pi * i / frame)));
+  std::vector<float> out(static_cast<size_t>(frame));
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<float>(
+        0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) / frame));
   return out;
 }
 
