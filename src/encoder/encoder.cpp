@@ -259,8 +259,7 @@ void Encoder::hand_over(const Rows& rows, int32_t level) const {
     const View& view = rows.views[i];
     const Output& output = groups_[group_].outputs[i];
     std::copy_n(workspace_.at(streams_[rows.stream]) + int64_t{view.row_begin} * width_,
-                int64_t{view.rows()} * width_,
-                output.features + (level + 1) * output.level_stride);
+                int64_t{view.rows()} * width_, output.features + (level + 1) * output.level_stride);
   }
 }
 

@@ -132,8 +132,8 @@ class Encoder {
   Workspace workspace_;
 
   std::vector<Group> groups_;
-  size_t group_ = 0;  // The one that is computed,
-  size_t step_ = 0;   // its next step,
+  size_t group_ = 0;    // The one that is computed,
+  size_t step_ = 0;     // its next step,
   Rows tower_, level_;  // and its rows.
 };
 

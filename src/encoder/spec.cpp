@@ -30,8 +30,11 @@ std::string text(const Patches& op) {
   if (op.bias) s += ", bias";
   if (op.norm) s += ", then " + text(*op.norm);
   if (!op.class_row.empty()) s += op.class_last ? ", class row last" : ", class row first";
-  static constexpr std::array kTables = {"", ", positions one by one", ", positions by fraction",
-                                         ", positions resized", ", positions by axis",
+  static constexpr std::array kTables = {"",
+                                         ", positions one by one",
+                                         ", positions by fraction",
+                                         ", positions resized",
+                                         ", positions by axis",
                                          ", positions from corner to corner",
                                          ", positions bicubic"};
   s += kTables[op.positions.kind];

@@ -86,8 +86,8 @@ void add_selection(EncoderSpec& spec, const Config& c);
 // The LLaVA projector: linear_1, an activation (projector_hidden_act), linear_2.
 void add_llava_projector(EncoderSpec& spec, const Config& c, bool bias = true);
 
-// A tower that reads blocks of patches with a next frame, as the Qwen-VL families and GLM's do: up to
-// the heads' angles, without stages.
+// A tower that reads blocks of patches with a next frame, as the Qwen-VL families and GLM's do: up
+// to the heads' angles, without stages.
 EncoderSpec block_tower(const Config& c, const Sizes& sizes,
                         std::string_view width_key = "hidden_size");
 // The parts of its i-th block: attention with fused queries, keys and values, and a network.
