@@ -85,6 +85,7 @@ void add_llava_projector(EncoderSpec& spec, const Config& c, bool bias = true);
 // The Pixtral tower, up to the rows that vision_feature_layer names.
 EncoderSpec pixtral_tower(const Config& c);
 
+EncoderSpec fastvlm(const Config& c);
 EncoderSpec gemma3(const Config& c);
 EncoderSpec gemma4(const Config& c);
 EncoderSpec idefics3(const Config& c);

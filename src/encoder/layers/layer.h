@@ -48,6 +48,9 @@ struct LayerSource {
 std::unique_ptr<Layer> make_layer(const LayerSource& source, int32_t& width);
 
 std::unique_ptr<Layer> make(const LayerSource& source, const Patches& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const PixelConv& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const Convolve& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const SqueezeExcite& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Mlp& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Normalise& op, int32_t& width);
