@@ -30,7 +30,10 @@ void line_up(std::vector<View>& views) {
 }  // namespace
 
 Encoder::Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels::Ops& ops)
-    : spec_(std::move(spec)), options_(options), ops_(ops) {}
+    : spec_(std::move(spec)),
+      options_(options),
+      ops_(ops),
+      pairs_(kernels::pair_ops_for(ops.isa)) {}
 
 Result<std::unique_ptr<Encoder>> Encoder::bind(const card::ModelCard& card,
                                                const EncoderOptions& options,
@@ -71,6 +74,7 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                                   .stage = stage,
                                   .width = width,
                                   .exact = !fast,
+                                  .pairs = fast && pairs_.fast,
                                   .angles = angles},
                                  width));
     if (binder.failed()) return binder.finish();
@@ -198,6 +202,7 @@ void Encoder::run_stage(ThreadTeam& team) {
   line_up(after);
   team.run([&](int member) {
     layer.run({.ops = ops_,
+               .pairs = pairs_,
                .team = team,
                .ws = workspace_,
                .views = group.views,

@@ -40,6 +40,7 @@ struct LayerSource {
   const Stage& stage;
   int32_t width = 0;  // Numbers of a row as the stage reads it.
   bool exact = false;
+  bool pairs = false;  // Weights of 16 bits meet rows in bf16, pair by pair.
   // Angles of rows, by the spec's rope: [rows, head_dim], cosines first. Made by the first stage.
   model::Buffer<float> angles{};
 };

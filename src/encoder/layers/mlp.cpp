@@ -16,8 +16,8 @@ class MlpLayer final : public Layer {
   MlpLayer(const LayerSource& source, const Mlp& op)
       : op_(op),
         width_(source.width),
-        in_(source, source.width),
-        out_(source, op.width, kWideRows),
+        in_(source.width),
+        out_(op.width, kWideRows),
         output_(source, source.width),
         normed_(ask(source, {.per_row = source.width})),
         wide_(ask(source, {.fixed = int64_t{kWideRows} * op.width})),
@@ -26,11 +26,11 @@ class MlpLayer final : public Layer {
       conv_.emplace(source, *op.conv, source.width);
     else
       pre_ = source.binder.norm(*source.stage.pre, source.width);
-    in_.add(op.up, op.width, op.bias, op.clipped);
-    if (!op.gate.empty()) in_.add(op.gate, op.width, op.bias, op.clipped);
-    in_.finish_adding();
-    out_.add(op.out, source.width, op.bias, op.clipped);
-    out_.finish_adding();
+    in_.add(source, op.up, op.width, op.bias, op.clipped);
+    if (!op.gate.empty()) in_.add(source, op.gate, op.width, op.bias, op.clipped);
+    in_.finish_adding(source);
+    out_.add(source, op.out, source.width, op.bias, op.clipped);
+    out_.finish_adding(source);
   }
 
   bool moves_rows() const override { return false; }
