@@ -102,6 +102,7 @@ void add_block(EncoderSpec& spec, const TowerBlock& block, int i);
 // The Pixtral tower, up to the rows that vision_feature_layer names.
 EncoderSpec pixtral_tower(const Config& c);
 
+EncoderSpec fastvlm(const Config& c);
 EncoderSpec gemma3(const Config& c);
 EncoderSpec gemma4(const Config& c);
 EncoderSpec glm4v(const Config& c);
