@@ -30,7 +30,10 @@ void line_up(std::vector<View>& views) {
 }  // namespace
 
 Encoder::Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels::Ops& ops)
-    : spec_(std::move(spec)), options_(options), ops_(ops) {}
+    : spec_(std::move(spec)),
+      options_(options),
+      ops_(ops),
+      pairs_(kernels::pair_ops_for(ops.isa)) {}
 
 Result<std::unique_ptr<Encoder>> Encoder::bind(const card::ModelCard& card,
                                                const EncoderOptions& options,
@@ -74,6 +77,7 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                                            .stage = stage,
                                            .width = shape.width,
                                            .exact = !fast,
+                                           .pairs = fast && pairs_.fast,
                                            .angles = angles},
                                           shape.width),
                       .level = level});
@@ -241,6 +245,7 @@ void Encoder::run_step(ThreadTeam& team) {
   while (next == rows.stream || next == tower_.stream) ++next;
   team.run([&](int member) {
     step.layer->run({.ops = ops_,
+                     .pairs = pairs_,
                      .team = team,
                      .ws = workspace_,
                      .views = rows.views,
@@ -259,8 +264,7 @@ void Encoder::hand_over(const Rows& rows, int32_t level) const {
     const View& view = rows.views[i];
     const Output& output = groups_[group_].outputs[i];
     std::copy_n(workspace_.at(streams_[rows.stream]) + int64_t{view.row_begin} * width_,
-                int64_t{view.rows()} * width_,
-                output.features + (level + 1) * output.level_stride);
+                int64_t{view.rows()} * width_, output.features + (level + 1) * output.level_stride);
   }
 }
 

@@ -24,6 +24,7 @@
 #include "encoder/spec.h"
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
+#include "kernels/pair_ops.h"
 #include "media/processor/pixel_values.h"
 #include "media/processor/processor.h"
 #include "model/model.h"
@@ -121,6 +122,7 @@ class Encoder {
   EncoderSpec spec_;
   EncoderOptions options_;
   const kernels::Ops& ops_;
+  const kernels::PairOps& pairs_;
   std::shared_ptr<const card::Checkpoint> checkpoint_;
   model::WeightStore store_;
   model::WeightTally tally_;
@@ -132,8 +134,8 @@ class Encoder {
   Workspace workspace_;
 
   std::vector<Group> groups_;
-  size_t group_ = 0;  // The one that is computed,
-  size_t step_ = 0;   // its next step,
+  size_t group_ = 0;    // The one that is computed,
+  size_t step_ = 0;     // its next step,
   Rows tower_, level_;  // and its rows.
 };
 

@@ -20,23 +20,15 @@ struct FamilyEntry {
 
 // Every family whose pictures are computed. Sorted.
 constexpr std::array kFamilies = {
-    FamilyEntry{"gemma3", family::gemma3},
-    FamilyEntry{"gemma4", family::gemma4},
-    FamilyEntry{"glm4v", family::glm4v},
-    FamilyEntry{"glm_ocr", family::glm_ocr},
-    FamilyEntry{"idefics3", family::idefics3},
-    FamilyEntry{"internvl", family::internvl},
-    FamilyEntry{"lfm2_vl", family::lfm2_vl},
-    FamilyEntry{"llama4", family::llama4},
-    FamilyEntry{"llava", family::llava},
-    FamilyEntry{"mistral3", family::mistral3},
-    FamilyEntry{"paligemma", family::paligemma},
-    FamilyEntry{"qwen2_5_vl", family::qwen2_5_vl},
-    FamilyEntry{"qwen2_vl", family::qwen2_vl},
-    FamilyEntry{"qwen3_5", family::qwen3_5},
-    FamilyEntry{"qwen3_5_moe", family::qwen3_5},
-    FamilyEntry{"qwen3_vl", family::qwen3_vl},
-    FamilyEntry{"qwen3_vl_moe", family::qwen3_vl},
+    FamilyEntry{"gemma3", family::gemma3},         FamilyEntry{"gemma4", family::gemma4},
+    FamilyEntry{"glm4v", family::glm4v},           FamilyEntry{"glm_ocr", family::glm_ocr},
+    FamilyEntry{"idefics3", family::idefics3},     FamilyEntry{"internvl", family::internvl},
+    FamilyEntry{"lfm2_vl", family::lfm2_vl},       FamilyEntry{"llama4", family::llama4},
+    FamilyEntry{"llava", family::llava},           FamilyEntry{"llava_qwen2", family::fastvlm},
+    FamilyEntry{"mistral3", family::mistral3},     FamilyEntry{"paligemma", family::paligemma},
+    FamilyEntry{"qwen2_5_vl", family::qwen2_5_vl}, FamilyEntry{"qwen2_vl", family::qwen2_vl},
+    FamilyEntry{"qwen3_5", family::qwen3_5},       FamilyEntry{"qwen3_5_moe", family::qwen3_5},
+    FamilyEntry{"qwen3_vl", family::qwen3_vl},     FamilyEntry{"qwen3_vl_moe", family::qwen3_vl},
     FamilyEntry{"smolvlm", family::idefics3},
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &FamilyEntry::model_type));
@@ -50,8 +42,10 @@ Result<EncoderSpec> spec_from_config(JsonValue config) {
   if (found == kFamilies.end() || found->model_type != type)
     return fail(ErrorCode::kUnsupported, "pictures: no vision tower of model_type \"" +
                                              std::string(type.substr(0, 80)) + "\" is computed");
-  JsonValue vision;
-  if (config["vision_config"].get(vision) != simdjson::SUCCESS)
+  // Apple's own files leave it out.
+  WEIR_ASSIGN(const JsonDoc nothing, JsonDoc::parse("{}"));
+  JsonValue vision = nothing.root();
+  if (config["vision_config"].get(vision) != simdjson::SUCCESS && type != "llava_qwen2")
     return fail(ErrorCode::kConfig,
                 "config.json: vision_config: expected the keys of the vision tower, found none");
   WEIR_ASSIGN(const model::ModelSpec text, model::spec_from_config(config));
@@ -63,11 +57,12 @@ Result<EncoderSpec> spec_from_config(JsonValue config) {
   WEIR_TRY(all.status());
   WEIR_TRY(keys.finish());
   if (std::cmp_greater_equal(spec.levels.size(), model::layer_count(text)))
-    return fail(ErrorCode::kConfig,
-                "config.json: vision_config.deepstack_visual_indexes: expected fewer numbers than the "
-                "text has layers, " +
-                    std::to_string(model::layer_count(text)) + ", found " +
-                    std::to_string(spec.levels.size()));
+    return fail(
+        ErrorCode::kConfig,
+        "config.json: vision_config.deepstack_visual_indexes: expected fewer numbers than the "
+        "text has layers, " +
+            std::to_string(model::layer_count(text)) + ", found " +
+            std::to_string(spec.levels.size()));
   spec.family = found->model_type;
   return spec;
 }

@@ -30,8 +30,11 @@ std::string text(const Patches& op) {
   if (op.bias) s += ", bias";
   if (op.norm) s += ", then " + text(*op.norm);
   if (!op.class_row.empty()) s += op.class_last ? ", class row last" : ", class row first";
-  static constexpr std::array kTables = {"", ", positions one by one", ", positions by fraction",
-                                         ", positions resized", ", positions by axis",
+  static constexpr std::array kTables = {"",
+                                         ", positions one by one",
+                                         ", positions by fraction",
+                                         ", positions resized",
+                                         ", positions by axis",
                                          ", positions from corner to corner",
                                          ", positions bicubic"};
   s += kTables[op.positions.kind];
@@ -41,6 +44,26 @@ std::string text(const Patches& op) {
     s += format(" (%d x %d)", op.positions.side, op.positions.side);
   if (op.factor != 1) s += ", x" + number(op.factor) + " around " + number(op.middle);
   return s;
+}
+
+std::string text(const Depthwise& conv) {
+  return format("depthwise %d x %d%s%s", conv.kernel, conv.kernel, conv.bias ? ", bias" : "",
+                conv.batch_norm.empty() ? "" : ", batch norm");
+}
+
+std::string text(const PixelConv& op) {
+  return format("convolution %d x %d, bias, %s", op.kernel, op.kernel, act_name(op.act));
+}
+
+std::string text(const Convolve& op) {
+  std::string s = text(op.conv) + format(" to %d", op.width);
+  if (op.stride > 1) s += format(", stride %d", op.stride);
+  if (op.act) s += std::string(", ") + act_name(*op.act);
+  return s;
+}
+
+std::string text(const SqueezeExcite& op) {
+  return format("squeeze to %d and excite, %s", op.inner, act_name(op.act));
 }
 
 std::string text(const Attention& op) {
@@ -89,6 +112,8 @@ std::string text(const Project& op) {
 
 std::string text(const Stage& stage) {
   std::string s = std::visit([](const auto& op) { return text(op); }, stage.op);
+  if (const auto* mlp = std::get_if<Mlp>(&stage.op); mlp != nullptr && mlp->conv)
+    s += "; before: " + text(*mlp->conv);
   if (stage.pre) s += "; before: " + text(*stage.pre);
   if (stage.post) s += "; after: " + text(*stage.post);
   if (!stage.scale.empty()) s += "; scaled";

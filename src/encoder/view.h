@@ -49,7 +49,8 @@ struct View {
     const Window in = window_of_row(i);
     return in.begin + in.height * in.width;
   }
-  // The row that lies where the i-th one does, were there no windows: so a processor's numbers come.
+  // The row that lies where the i-th one does, were there no windows: so a processor's numbers
+  // come.
   int32_t without_windows(int32_t i) const {
     if (window == 0) return i;
     View plain = *this;

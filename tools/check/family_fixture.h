@@ -1,6 +1,6 @@
 // FamilyFixture: a tiny checkpoint with the reference's answers, and the comparison of a loaded
-// model with them. Of a fixture with images or sound it is the answers to text alone, or those to its
-// images. Used by weir-check and by the tests.
+// model with them. Of a fixture with images or sound it is the answers to text alone, or those to
+// its images. Used by weir-check and by the tests.
 //
 // Threads: one, with the team's help.
 #pragma once

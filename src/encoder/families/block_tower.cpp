@@ -14,8 +14,8 @@ EncoderSpec block_tower(const Config& c, const Sizes& sizes, std::string_view wi
   spec.rope = {.kind = Rope::kEqualRates};
   for (const char* key : {"in_channels", "in_chans"}) v.expect_int(key, 3);
   v.expect_int("spatial_patch_size", spec.patch);
-  spec.tower_roots = spec.projector_roots = {"model.visual.", "visual.", "vision_tower.",
-                                             "model.vision_tower."};
+  spec.tower_roots =
+      spec.projector_roots = {"model.visual.", "visual.", "vision_tower.", "model.vision_tower."};
   return spec;
 }
 

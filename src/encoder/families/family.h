@@ -86,8 +86,8 @@ void add_selection(EncoderSpec& spec, const Config& c);
 // The LLaVA projector: linear_1, an activation (projector_hidden_act), linear_2.
 void add_llava_projector(EncoderSpec& spec, const Config& c, bool bias = true);
 
-// A tower that reads blocks of patches with a next frame, as the Qwen-VL families and GLM's do: up to
-// the heads' angles, without stages.
+// A tower that reads blocks of patches with a next frame, as the Qwen-VL families and GLM's do: up
+// to the heads' angles, without stages.
 EncoderSpec block_tower(const Config& c, const Sizes& sizes,
                         std::string_view width_key = "hidden_size");
 // The parts of its i-th block: attention with fused queries, keys and values, and a network.
@@ -102,6 +102,7 @@ void add_block(EncoderSpec& spec, const TowerBlock& block, int i);
 // The Pixtral tower, up to the rows that vision_feature_layer names.
 EncoderSpec pixtral_tower(const Config& c);
 
+EncoderSpec fastvlm(const Config& c);
 EncoderSpec gemma3(const Config& c);
 EncoderSpec gemma4(const Config& c);
 EncoderSpec glm4v(const Config& c);

@@ -1,5 +1,5 @@
-// GLM-4.1V and GLM-OCR: blocks of patches as in the Qwen-VL families; a convolution makes one row of
-// a block, which a norm and a gated network follow.
+// GLM-4.1V and GLM-OCR: blocks of patches as in the Qwen-VL families; a convolution makes one row
+// of a block, which a norm and a gated network follow.
 #include "encoder/families/family.h"
 
 namespace weir::encoder::family {

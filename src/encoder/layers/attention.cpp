@@ -24,8 +24,8 @@ class AttentionLayer final : public Layer {
         exact_(source.exact),
         rope_(source.spec.rope),
         pre_(source.binder.norm(*source.stage.pre, source.width)),
-        in_(source, source.width),
-        out_(source, inner_),
+        in_(source.width),
+        out_(inner_),
         output_(source, source.width),
         angles_(source.angles),
         normed_(ask<float>(source, {.per_row = source.width})),
@@ -36,12 +36,12 @@ class AttentionLayer final : public Layer {
         page_numbers_(ask<int32_t>(source, {.per_row = 1, .fixed = kViewsMax})) {
     if (op.fused.empty())
       for (const std::string* module : {&op.q, &op.k, &op.v})
-        in_.add(*module, inner_, op.bias, op.clipped);
+        in_.add(source, *module, inner_, op.bias, op.clipped);
     else
-      in_.add(op.fused, 3 * inner_, op.bias);
-    in_.finish_adding();
-    out_.add(op.out, source.width, op.out_bias, op.clipped);
-    out_.finish_adding();
+      in_.add(source, op.fused, 3 * inner_, op.bias);
+    in_.finish_adding(source);
+    out_.add(source, op.out, source.width, op.out_bias, op.clipped);
+    out_.finish_adding(source);
     const int32_t normed = op.norms_heads ? op.head_dim : inner_;
     if (op.q_norm) q_norm_ = source.binder.norm(*op.q_norm, normed);
     if (op.k_norm) k_norm_ = source.binder.norm(*op.k_norm, normed);
