@@ -72,6 +72,7 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                                   .scratch = scratch_,
                                   .spec = spec_,
                                   .stage = stage,
+                                  .ops = ops_,
                                   .width = width,
                                   .exact = !fast,
                                   .pairs = fast && pairs_.fast,
