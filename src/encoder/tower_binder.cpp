@@ -1,0 +1,142 @@
+#include "encoder/tower_binder.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace weir::encoder {
+
+namespace {
+
+using model::kWholeModel;
+
+constexpr std::string_view kTower = "tower.";
+constexpr std::string_view kProjector = "projector.";
+
+// The first root that some tensor's name begins with; the first of all where none does, so that
+// messages name it.
+std::string root_in(const card::Checkpoint& checkpoint, const std::vector<std::string>& roots) {
+  for (const std::string& root : roots)
+    if (std::ranges::any_of(checkpoint.tensors(), [&](const card::StoredTensor& stored) {
+          return stored.name.starts_with(root);
+        }))
+      return root;
+  return roots.empty() ? "" : roots.front();
+}
+
+std::string with_root(const std::string& name, const std::string& tower,
+                      const std::string& projector) {
+  if (name.starts_with(kTower)) return tower + name.substr(kTower.size());
+  if (name.starts_with(kProjector)) return projector + name.substr(kProjector.size());
+  return name;
+}
+
+std::vector<int64_t> shape_of(const card::StoredTensor& stored) {
+  const auto& shape = stored.tensor.shape;
+  return {shape.begin(), shape.begin() + stored.tensor.rank};
+}
+
+}  // namespace
+
+TowerBinder::TowerBinder(const card::Checkpoint& checkpoint, const EncoderSpec& spec,
+                         const card::WeightFormat& format,
+                         const model::WeightBinder::Arithmetic& arithmetic,
+                         model::WeightStore& store)
+    : checkpoint_(checkpoint),
+      tower_(root_in(checkpoint, spec.tower_roots)),
+      projector_(root_in(checkpoint, spec.projector_roots)),
+      names_(names_of(checkpoint, spec)),
+      store_(store),
+      binder_(checkpoint, names_, format, arithmetic, store) {}
+
+model::ModelSpec TowerBinder::names_of(const card::Checkpoint& checkpoint,
+                                       const EncoderSpec& spec) {
+  model::ModelSpec names;
+  names.family = spec.family;
+  for (const std::string& unused : spec.unused)
+    names.towers.push_back(with_root(unused, root_in(checkpoint, spec.tower_roots),
+                                     root_in(checkpoint, spec.projector_roots)));
+  return names;
+}
+
+std::string TowerBinder::stored(const std::string& name) const {
+  return with_root(name, tower_, projector_);
+}
+
+model::Linear TowerBinder::linear(const std::string& module, int32_t n, int32_t k, bool bias) {
+  return binder_.linear(kWholeModel, stored(module), n, k, bias);
+}
+
+model::Linear TowerBinder::turned(const std::string& tensor, int32_t n, int32_t k) {
+  model::Linear linear;
+  linear.n = n;
+  linear.k = k;
+  // One strip of all rows is the tensor, turned.
+  linear.floats = {
+      .n = n,
+      .k = k,
+      .type = kernels::FloatType::kF32,
+      .rows = binder_.strips(kWholeModel, stored(tensor), k, n, k, [](float x) { return x; })};
+  return linear;
+}
+
+model::Linear TowerBinder::patches(const std::string& module, int32_t n, const EncoderSpec& spec,
+                                   bool bias) {
+  const int64_t side = spec.patch, frames = spec.frames, k = 3 * frames * side * side;
+  const card::StoredTensor* found = find(module + ".weight");
+  model::Linear linear;
+  // A matrix may be quantised like others.
+  if (found == nullptr || found->tensor.rank == 2)
+    return this->linear(module, n, static_cast<int32_t>(k), bias);
+  std::vector<int64_t> first = {n, 3, frames, side, side}, last = {n, frames, side, side, 3};
+  if (found->tensor.rank == 4) {
+    first.erase(first.begin() + 2);
+    last.erase(last.begin() + 1);
+  }
+  const bool colour_last = shape_of(*found) == last && shape_of(*found) != first;
+  const float* weight = tensor(module + ".weight", colour_last ? last : first);
+  if (weight == nullptr) return linear;
+  if (colour_last != (spec.layout == media::PixelLayout::kPatches)) {
+    std::byte* memory = nullptr;
+    if (auto taken = store_.allocate(n * k * 4)) memory = *taken;
+    if (memory == nullptr) {
+      refuse({ErrorCode::kCapacity, "no memory for tensor '" + stored(module) + ".weight'"});
+      return linear;
+    }
+    auto* out = reinterpret_cast<float*>(memory);
+    // Of each row, [places, colours] becomes [colours, places], or the other way about.
+    const int64_t outer = colour_last ? k / 3 : 3, inner = k / outer;
+    for (int64_t row = 0; row < n; ++row)
+      for (int64_t i = 0; i < outer; ++i)
+        for (int64_t j = 0; j < inner; ++j)
+          out[row * k + j * outer + i] = weight[row * k + i * inner + j];
+    weight = out;
+  }
+  linear.n = n;
+  linear.k = static_cast<int32_t>(k);
+  linear.floats = {.n = n, .k = linear.k, .type = kernels::FloatType::kF32, .rows = weight};
+  if (bias) linear.bias = vector(module + ".bias", n);
+  return linear;
+}
+
+model::NormWeights TowerBinder::norm(const Norm& norm, int32_t n) {
+  Norm named = norm;
+  named.module = stored(norm.module);
+  return binder_.norm(kWholeModel, named, n);
+}
+
+const float* TowerBinder::vector(const std::string& tensor, int32_t n) {
+  return binder_.vector(kWholeModel, stored(tensor), n, 0, /*bare=*/true);
+}
+
+const float* TowerBinder::tensor(const std::string& tensor, std::span<const int64_t> shape) {
+  return binder_.tensor(kWholeModel, stored(tensor), shape);
+}
+
+Result<void> TowerBinder::finish() const {
+  WEIR_TRY(binder_.finish(tower_));
+  return projector_ == tower_ ? Result<void>{} : binder_.finish(projector_);
+}
+
+}  // namespace weir::encoder
