@@ -54,8 +54,8 @@ Clock::time_point PageKeeper::due() const {
   Clock::time_point due = Clock::time_point::max();
   for (const Group& group : groups_)
     if (group.pool.warm_free_count() > 0) due = std::min(due, group.next_look);
-  if (cache_ != nullptr && cache_->page_count() > 0 && times_.cached > Clock::duration::zero())
-    due = std::min(due, cache_->oldest_use() + times_.cached);
+  if (cache_ != nullptr && times_.cached > Clock::duration::zero())
+    due = std::min(due, cache_->unused_due(times_.cached));
   return due;
 }
 

@@ -118,14 +118,21 @@ int32_t PrefixCache::evict_unused(Clock::time_point since, int32_t pages) {
   CHECK(since < now_);
   int32_t freed = 0;
   while (freed < pages && oldest_ >= 0 && node(oldest_).used <= since) {
-    if (pool_.refs(oldest_) == 1) {
+    if (pool_.refs(oldest_) != 1) {
+      touch_chain(oldest_);
+    } else if (watcher_waits(oldest_)) {
+      break;
+    } else {
       leave(oldest_);
       ++freed;
-    } else {
-      touch_chain(oldest_);
     }
   }
   return freed;
+}
+
+Clock::time_point PrefixCache::unused_due(Clock::duration kept) const {
+  if (oldest_ < 0 || watcher_waits(oldest_)) return Clock::time_point::max();
+  return node(oldest_).used + kept;
 }
 
 void PrefixCache::clear() {
@@ -213,10 +220,13 @@ void PrefixCache::touch_chain(PageId last) {
 }
 
 void PrefixCache::leave(PageId page) {
-  const Node& gone = node(page);
-  if (watcher_ != nullptr && gone.worth && !gone.stored && gone.step <= done_)
-    watcher_->leaves(page);
+  if (is_watched(page)) watcher_->leaves(page);
   remove(page);
+}
+
+bool PrefixCache::is_watched(PageId page) const {
+  const Node& each = node(page);
+  return watcher_ != nullptr && each.worth && !each.stored && each.step <= done_;
 }
 
 PrefixCache::Cached PrefixCache::cached(PageId page) const {

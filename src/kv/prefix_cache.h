@@ -83,10 +83,12 @@ class PrefixCache {
   // Gives up to `pages` pages back to the pool, least recently used first, among those that no
   // sequence but the cache references. Returns how many.
   int32_t evict(int32_t pages);
-  // Gives back pages that no sequence has used after `since`. REQUIRES: `since` lies before now.
+  // Gives back pages that no sequence has used after `since`, while the watcher is ready for them:
+  // there is no hurry. REQUIRES: `since` lies before now.
   int32_t evict_unused(Clock::time_point since, int32_t pages);
-  // When the least recently used entry was used. REQUIRES: page_count() > 0.
-  Clock::time_point oldest_use() const { return node(oldest_).used; }
+  // When that has something to do, if entries stay for `kept` after their last use; max(): nothing,
+  // or the watcher is not ready, who says when it is.
+  Clock::time_point unused_due(Clock::duration kept) const;
   // What is now, for all uses from here on. Never goes back.
   void set_time(Clock::time_point now) { now_ = now; }
   // All that can be evicted. Pages that sequences still hold are forgotten too.
@@ -108,6 +110,8 @@ class PrefixCache {
   class Watcher {
    public:
     virtual void leaves(PageId page) = 0;
+    // Whether a page that leaves now is kept, or lost for good: false where it soon could be kept.
+    virtual bool ready() = 0;
 
    protected:
     ~Watcher() = default;
@@ -171,6 +175,8 @@ class PrefixCache {
   void touch_chain(PageId last);
   void mark_worth(PageId last);
   void leave(PageId page);
+  bool is_watched(PageId page) const;
+  bool watcher_waits(PageId page) const { return is_watched(page) && !watcher_->ready(); }
   void remove(PageId page);
 
   PagePool& pool_;  // The spine's.

@@ -22,7 +22,7 @@ constexpr double kNewShare = 0.25;
 
 DiskLoads::DiskLoads(kv::SequenceMemory& memory, kv::PageMemory& pages, kv::disk::DiskCache& disk,
                      int32_t context_max)
-    : memory_(memory), pages_(pages), disk_(disk) {
+    : memory_(memory), disk_(disk) {
   const int32_t blocks = kv::blocks_for(context_max);
   keys_.reserve(static_cast<size_t>(blocks));
   for (Slot& slot : slots_) {

@@ -74,7 +74,6 @@ class DiskLoads {
   void end_load(Slot& slot);
 
   kv::SequenceMemory& memory_;
-  kv::PageMemory& pages_;
   kv::disk::DiskCache& disk_;
   std::array<Slot, kv::disk::DiskCache::kLoadsMax> slots_;
   std::vector<kv::PrefixKey> keys_;  // Scratch.

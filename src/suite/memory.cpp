@@ -15,6 +15,7 @@
 #include "suite/child.h"
 #include "suite/json_value.h"
 #include "suite/parts.h"
+#include "suite/small_kv.h"
 
 namespace weir::suite {
 
@@ -22,9 +23,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Keys and values, unless --kv-memory says: with all that the machine has free nothing could be
-// taken beyond the plan.
-constexpr const char* kKvMemory = "--kv-memory=256M";
 constexpr int32_t kClients = 64;
 // Beyond the plan: what the plan does not know of (product goal: 5 %).
 constexpr double kBeyond = 1.05;
@@ -36,26 +34,9 @@ constexpr auto kLookPeriod = std::chrono::milliseconds(200);
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-// The plan's total with these words; 0: the model does not fit so.
-Result<int64_t> planned_bytes(const Run& run, const std::vector<std::string>& words) {
-  std::vector<std::string> all = words_passed_on(run.options(), Command::kInfo);
-  all.insert(all.begin(), "info");
-  all.insert(all.end(), words.begin(), words.end());
-  all.emplace_back("--json");
-  WEIR_ASSIGN(const std::string output, output_of(all));
-  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(output));
-  return value_or(doc.root()["plan"]["total"], int64_t{0});
-}
-
 Result<void> measure_peak(Run& run) {
-  std::vector<std::string> words;
-  if (run.options().kv_memory == 0) words.emplace_back(kKvMemory);
-  WEIR_ASSIGN(int64_t planned, planned_bytes(run, words));
-  if (planned == 0) {  // Not one context finds room in so little.
-    words.clear();
-    WEIR_ASSIGN(planned, planned_bytes(run, words));
-  }
-  WEIR_ASSIGN(Server server, Server::start(run.options(), words));
+  WEIR_ASSIGN(const SmallKv small, small_kv(run));
+  WEIR_ASSIGN(Server server, Server::start(run.options(), small.words));
   run.say("load of 64 clients");
   load::LoadOptions options = server.endpoint().load_options();
   options.chat = false;
@@ -67,7 +48,7 @@ Result<void> measure_peak(Run& run) {
   load::Runner runner(options, server.endpoint().target());
   WEIR_TRY(runner.run());
   if (runner.figures().interrupted) return fail(ErrorCode::kCancelled, "interrupted");
-  const double plan = mib(planned);
+  const double plan = mib(small.planned);
   run.add({.name = "plan", .value = plan, .unit = "MiB"});
   run.add({.name = "most resident under load",
            .value = mib(server.usage().resident_bytes_max),

@@ -94,7 +94,7 @@ std::vector<std::string_view> vocabulary(const CallFormat* calls,
   }
   if (reasoning)
     for (const std::string_view part :
-         {reasoning->open, reasoning->close, reasoning->before_content, reasoning->behind})
+         {reasoning->open, reasoning->close, reasoning->before_content, reasoning->after})
       add(part);
   return words;
 }

@@ -49,13 +49,13 @@ TEST(MemoryLayout, HasPagesOfCodesAndHotOnes) {
   EXPECT_EQ(layout->hot_group(), 1);
   EXPECT_TRUE(layout->groups()[1].hot);
   const int64_t four = 138 * 32 * 8, eight = 266 * 32 * 8;
-  // Two layers at either end have 8 bits.
-  EXPECT_EQ(layout->groups()[0].page_bytes, 4 * four + 4 * eight);
+  // The first, the third and the seventh have 8 bits.
+  EXPECT_EQ(layout->groups()[0].page_bytes, 5 * four + 3 * eight);
   EXPECT_EQ(layout->groups()[1].page_bytes, 8 * 512 * 32 * 8);
   for (int32_t layer = 0; layer < 8; ++layer) {
-    const bool end = layer < 2 || layer > 5;
-    EXPECT_EQ(layout->codes_of(layer).page_bytes, end ? eight : four) << layer;
-    EXPECT_EQ(layout->codes_of(layer).k_bits, end ? 8 : 4) << layer;
+    const bool bytes = layer == 0 || layer == 2 || layer == 6;
+    EXPECT_EQ(layout->codes_of(layer).page_bytes, bytes ? eight : four) << layer;
+    EXPECT_EQ(layout->codes_of(layer).k_bits, bytes ? 8 : 4) << layer;
     EXPECT_EQ(layout->pages_of(layer).page_bytes, 512 * 32 * 8) << layer;
   }
   const auto three = MemoryLayout::make({heads_of(128)}, Format::kTq3);

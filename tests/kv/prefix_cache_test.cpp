@@ -175,11 +175,11 @@ TEST(PrefixCache, ForgetsWhatNobodyHasUsedSince) {
   const std::vector<PageId> a = add(pool, cache, prompt({1, 2}));
   cache.set_time(at(20));
   release(pool, add(pool, cache, prompt({5, 6})));
-  EXPECT_EQ(cache.oldest_use(), at(10));
+  EXPECT_EQ(cache.unused_due({}), at(10));
   cache.set_time(at(30));
   EXPECT_EQ(cache.evict_unused(at(9), 16), 0);
   EXPECT_EQ(cache.evict_unused(at(10), 16), 0) << "a sequence holds them: they are in use now";
-  EXPECT_EQ(cache.oldest_use(), at(20));
+  EXPECT_EQ(cache.unused_due({}), at(20));
   release(pool, a);
   EXPECT_EQ(cache.evict_unused(at(29), 1), 1);
   EXPECT_EQ(match(pool, cache, prompt({5, 6})).size(), 1u) << "children first";
@@ -187,7 +187,41 @@ TEST(PrefixCache, ForgetsWhatNobodyHasUsedSince) {
   cache.set_time(at(40));
   EXPECT_EQ(cache.evict_unused(at(30), 16), 2);
   EXPECT_EQ(cache.page_count(), 1);
-  EXPECT_EQ(cache.oldest_use(), at(40)) << "the match holds it";
+  EXPECT_EQ(cache.unused_due({}), at(40)) << "the match holds it";
+  cache.check();
+}
+
+// It keeps the pages that it is told of, while it has room.
+struct Shelf final : PrefixCache::Watcher {
+  explicit Shelf(PrefixCache& watched) : cache(watched) { cache.watch(this); }
+  ~Shelf() { cache.watch(nullptr); }
+  void leaves(PageId) override {
+    ++kept;
+    --room;
+  }
+  bool ready() override { return room > 0; }
+  PrefixCache& cache;
+  int32_t room = 0, kept = 0;
+};
+
+TEST(PrefixCache, WhatIsUnusedWaitsForTheWatcher) {
+  PagePool pool(16);
+  PrefixCache cache({&pool, 1});
+  Shelf shelf(cache);
+  cache.set_time(at(10));
+  release(pool, add(pool, cache, prompt({1, 2, 3})));
+  PrefixKey key = kSalt;
+  for (const int32_t value : {1, 2, 3}) key = PrefixCache::child(key, page_of(value));
+  cache.take(key);  // Another sequence: they are worth keeping.
+  cache.set_time(at(30));
+  EXPECT_EQ(cache.unused_due(std::chrono::seconds(5)), Clock::time_point::max());
+  EXPECT_EQ(cache.evict_unused(at(20), 16), 0);
+  shelf.room = 2;
+  EXPECT_EQ(cache.unused_due(std::chrono::seconds(5)), at(15));
+  EXPECT_EQ(cache.evict_unused(at(20), 16), 2);
+  EXPECT_EQ(shelf.kept, 2);
+  cache.check();
+  EXPECT_EQ(cache.evict(16), 1) << "where pages are needed nothing waits";
   cache.check();
 }
 
@@ -201,12 +235,12 @@ TEST(PrefixCache, AnAnswersPagesAreAsOldAsItsEnd) {
   for (int32_t i = 0; i < 3; ++i) {
     cache.set_time(at(100 * (i + 1)));
     key = cache.insert(key, page_of(i), pages[static_cast<size_t>(i)]).key;
-    EXPECT_EQ(cache.oldest_use(), at(100));
+    EXPECT_EQ(cache.unused_due({}), at(100));
     cache.check();
   }
   cache.touch(key);
   release(pool, pages);
-  EXPECT_EQ(cache.oldest_use(), at(300));
+  EXPECT_EQ(cache.unused_due({}), at(300));
 }
 
 TEST(PrefixCache, GivesAllPagesBackAtItsEnd) {

@@ -117,14 +117,14 @@ void DiskCache::load(Load& load) {
   read_bell_.ring();
 }
 
+bool DiskCache::has_buffer() {
+  if (failed()) return false;
+  if (next_ == nullptr) next_ = empty_.try_pop().value_or(nullptr);
+  return next_ != nullptr;
+}
+
 DiskCache::Buffer* DiskCache::take_buffer() {
-  if (failed()) return nullptr;
-  if (next_ == nullptr) {
-    const auto taken = empty_.try_pop();
-    if (!taken) return nullptr;
-    next_ = *taken;
-  }
-  return std::exchange(next_, nullptr);
+  return has_buffer() ? std::exchange(next_, nullptr) : nullptr;
 }
 
 void DiskCache::write(Buffer& buffer) {

@@ -100,6 +100,8 @@ class DiskCache {
   };
   // Null: all of them are on their way.
   Buffer* take_buffer();
+  // Whether it would give one.
+  bool has_buffer();
   void write(Buffer& buffer);
   // A buffer comes back, or `until` has passed. False: it has.
   bool wait_for_buffer(Clock::time_point until);

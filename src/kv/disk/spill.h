@@ -4,7 +4,8 @@
 //
 // With a block that leaves go those before it in its group of eight that are not on disk: they
 // leave soon after it, and lie beside it then. The bytes are copied here, into a buffer of the
-// DiskCache; without a buffer the block is lost.
+// DiskCache; without a buffer the block is lost. Blocks that leave because they are unused wait for
+// one.
 //
 // Threads: the engine's.
 #pragma once
@@ -28,6 +29,8 @@ class Spill final : public PrefixCache::Watcher {
 
   // A page is about to leave the cache, and what it holds was computed.
   void leaves(PageId page) override;
+  // A buffer is there, or none will be.
+  bool ready() override { return disk_.failed() || disk_.has_buffer(); }
 
   // All that is worth it, and waits until it is written, at most until then; the most recently
   // used first. Nothing is computed any more.

@@ -97,9 +97,10 @@ describe("ollama", () => {
   });
 
   test("abort", async () => {
-    // Megabytes, more than buffers hold: it cannot all be here before it is told to end.
+    // Megabytes, more than buffers hold: it cannot all be here before it is told to end. The schema keeps the answer
+    // from ending earlier.
     const stream = await client.generate({ model, prompt: "Once", raw: true, stream: true, logprobs: true, top_logprobs: 20,
-                                           options: { num_predict: 1500 } });
+                                           format: { type: "string", minLength: 8000 }, options: { num_predict: 1500 } });
     await assert.rejects(async () => {
       for await (const part of stream) if (part) stream.abort();
     }, { name: "AbortError" });
