@@ -63,6 +63,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"sample", {"base", "kernels", "grammar"}},
     {"kv", {"base", "kernels"}},
     {"model", {"base", "card", "kernels", "ssd", "kv"}},
+    {"encoder", {"base", "card", "kernels", "media", "model"}},
     {"measure", {"base", "ssd", "model"}},
     {"exec", {"base", "kernels", "media", "sample", "kv", "model"}},
     {"sched", {"base", "kernels", "media", "grammar", "sample", "kv", "model", "exec"}},

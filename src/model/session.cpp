@@ -1,6 +1,7 @@
 #include "model/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -63,7 +64,13 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
                     .mask = slice.mask,
                     .adapter = slice.adapter,
                     .sequence = slice.sequence});
-  if (slice.vectors.empty()) {
+  if (!slice.rows.empty()) {
+    for (auto i = static_cast<size_t>(begin); std::cmp_less(i, end); ++i)
+      if (slice.rows[i] != nullptr)
+        batch_.add_vectors(slice.rows[i], 1);
+      else
+        batch_.add_token(slice.tokens[i]);
+  } else if (slice.vectors.empty()) {
     batch_.add_tokens(
         slice.tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
   } else {

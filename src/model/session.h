@@ -36,6 +36,8 @@ class Session {
     // [tokens.size(), hidden_size]: what the rows begin with in place of the tokens, which mean
     // nothing then. Empty: the tokens' embeddings.
     std::span<const float> vectors = {};
+    // By token: a vector that its row begins with, or null for its embedding. Empty: none of it.
+    std::span<const float* const> rows = {};
     Mask mask = {};
     const Adapter* adapter = nullptr;  // As BatchSlice::adapter.
 

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "family_fixture.h"
 #include "model/families.h"
+#include "picture_check.h"
 #include "runtime.h"
 
 namespace weir::check {
@@ -106,23 +107,13 @@ bool is_adapter(const std::string& folder) {
          std::filesystem::exists(path.parent_path().parent_path() / "meta.json", error);
 }
 
-Result<void> check_family(const std::string& folder, const Runtime& runtime, Report& report) {
+Result<void> check_text(const std::string& folder, const card::ModelCard& card,
+                        const Runtime& runtime, Report& report) {
   const std::string name = folder_name(folder);
-  if (is_adapter(folder)) return {};
-  Result<card::ModelCard> opened = card::ModelCard::open_folder(folder);
-  if (const std::string skip = reason_to_skip(opened); !skip.empty()) {
-    report.skip(name, skip);
-    return {};
-  }
-  for (const auto& [other, how] : kRecordedOtherwise)
-    if (name == other) {
-      report.skip(name, "recorded otherwise: " + std::string(how));
-      return {};
-    }
-  WEIR_ASSIGN(const card::ModelCard card, std::move(opened));
   const Result<FamilyFixture> fixture = FamilyFixture::open(folder);
   if (!fixture && fixture.error().code == ErrorCode::kUnsupported) {
-    report.skip(name, fixture.error().message);
+    // Those to images are the next check's.
+    if (!FamilyFixture::open(folder, /*images=*/true)) report.skip(name, fixture.error().message);
     return {};
   }
   if (!fixture) return tl::unexpected(fixture.error());
@@ -144,6 +135,26 @@ Result<void> check_family(const std::string& folder, const Runtime& runtime, Rep
   if (!runtime.expert_memory || !has_experts(spec)) return {};
   const auto streamed = check_streamed(*fixture, card, runtime, c.logits, report);
   if (!streamed) report.fail(name + ", experts from disk", streamed.error().message);
+  return {};
+}
+
+Result<void> check_family(const std::string& folder, const Runtime& runtime, Report& report) {
+  const std::string name = folder_name(folder);
+  if (is_adapter(folder)) return {};
+  Result<card::ModelCard> opened = card::ModelCard::open_folder(folder);
+  if (const std::string skip = reason_to_skip(opened); !skip.empty()) {
+    report.skip(name, skip);
+    return {};
+  }
+  for (const auto& [other, how] : kRecordedOtherwise)
+    if (name == other) {
+      report.skip(name, "recorded otherwise: " + std::string(how));
+      return {};
+    }
+  WEIR_ASSIGN(const card::ModelCard card, std::move(opened));
+  WEIR_TRY(check_text(folder, card, runtime, report));
+  const auto pictures = check_pictures(folder, card, runtime, report);
+  if (!pictures) report.fail(name + ", pictures", pictures.error().message);
   return {};
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/json.h"
 #include "card/safetensors.h"
 #include "difference.h"
-#include "model/session.h"
 
 namespace weir::check {
 
@@ -61,11 +61,10 @@ class Greedy {
   const std::vector<int32_t>& ids() const { return ids_; }
   const std::vector<float>& logits() const { return logits_; }
 
-  // The next tokens to compute: at most `chunk` of the prompt, or the last sampled one.
-  std::span<const int32_t> next(size_t chunk) {
-    const std::span<const int32_t> prompt(fixture_.input_ids);
-    if (fed_ < prompt.size()) return prompt.subspan(fed_, std::min(chunk, prompt.size() - fed_));
-    return std::span(ids_).last(1);
+  // The next tokens to compute: about `chunk` of the prompt, or the last sampled one.
+  Session::Slice next(size_t chunk) {
+    if (fed_ < fixture_.input_ids.size()) return fixture_.piece(fed_, chunk);
+    return {.tokens = std::span(ids_).last(1)};
   }
   void took(size_t tokens, std::span<const float> logits) {
     fed_ += tokens;
@@ -96,7 +95,8 @@ Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, 
   const std::span<const int32_t> ids(fixture.input_ids);
   std::vector<float> row(vocab);
   for (size_t step = 0; !greedy.done(); ++step) {
-    const std::span<const int32_t> tokens = greedy.next(chunk);
+    Session::Slice next = greedy.next(chunk);
+    next.adapter = with.adapter;
     std::vector<Session::Slice> slices;
     // Others before and behind, so that our rows begin at another place in every pass.
     for (int32_t s = 1; s <= others; ++s) {
@@ -108,7 +108,7 @@ Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, 
              .adapter = of_other(s)});
     }
     const size_t own = slices.size();
-    slices.push_back({.sequence = 0, .tokens = tokens, .adapter = with.adapter});
+    slices.push_back(next);
     for (int32_t s = 2; s <= others; s += 2)
       slices.push_back({.sequence = s,
                         .tokens = ids.subspan((step * 5 + static_cast<size_t>(s)) % ids.size(), 1),
@@ -116,20 +116,23 @@ Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, 
     session.forward(slices, [&](size_t slice, size_t, std::span<float> logits) {
       if (slice == own) std::ranges::copy(logits, row.begin());
     });
-    greedy.took(tokens.size(), row);
+    greedy.took(next.tokens.size(), row);
   }
   return greedy;
 }
 
 }  // namespace
 
-Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
+Result<FamilyFixture> FamilyFixture::open(const std::string& folder, bool images) {
   FamilyFixture fixture;
   fixture.name = folder.substr(folder.find_last_of('/') + 1);
   WEIR_ASSIGN(FileView view, FileView::map(folder + "/expected.safetensors"));
   WEIR_ASSIGN(const Checkpoint expected, card::open_safetensors(std::move(view)));
-  fixture.beside_media = expected.find("text_input_ids") != nullptr;
-  if (const char* media = media_of(expected); media != nullptr && !fixture.beside_media)
+  if (images && expected.find("pixel_values") == nullptr)
+    return fail(ErrorCode::kUnsupported, "none of its answers are to images");
+  fixture.beside_media = !images && expected.find("text_input_ids") != nullptr;
+  if (const char* media = media_of(expected);
+      media != nullptr && !fixture.beside_media && !images)
     return fail(ErrorCode::kUnsupported, std::string("all its answers are to ") + media);
   const std::string prefix = fixture.beside_media ? "text_" : "";
   WEIR_ASSIGN(fixture.input_ids, read_ids(expected, prefix + "input_ids"));
@@ -140,11 +143,13 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
   WEIR_ASSIGN(const JsonDoc meta, JsonDoc::parse(meta_text));
   double noise = 0;
   const std::string noise_key = prefix + "noise_1e-6";
-  if (meta.root()[noise_key].get(noise) != simdjson::SUCCESS)
+  // It was not measured where mlx-vlm is the reference.
+  if (meta.root()[noise_key].get(noise) != simdjson::SUCCESS && !images)
     return fail(ErrorCode::kConfig,
                 folder + "/meta.json: expected a number '" + noise_key + "', found none");
   fixture.bound = std::max(1e-3f, 10 * static_cast<float>(noise));
   const size_t prompt = fixture.input_ids.size(), generated = fixture.gen_ids.size();
+  if (images) return fixture;  // Its prompt is not expanded in every case.
   if (prompt < 8 || generated == 0 || fixture.logits.size() % prompt != 0 ||
       fixture.logits.size() / prompt != fixture.gen_logits.size() / generated)
     return fail(ErrorCode::kConfig,
@@ -152,6 +157,21 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
                     std::to_string(fixture.logits.size()) + " numbers for " +
                     std::to_string(prompt) + " tokens");
   return fixture;
+}
+
+Session::Slice FamilyFixture::piece(size_t begin, size_t most) const {
+  size_t end = std::min(begin + most, input_ids.size());
+  model::Mask mask;
+  for (const model::Mask& span : spans)
+    if (std::cmp_greater_equal(span.begin, begin) && std::cmp_less(span.begin, end)) {
+      mask = span;
+      end = static_cast<size_t>(span.end);
+      break;
+    }
+  Session::Slice slice = {.tokens = std::span(input_ids).subspan(begin, end - begin),
+                          .mask = mask};
+  if (!rows.empty()) slice.rows = std::span(rows).subspan(begin, end - begin);
+  return slice;
 }
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
@@ -172,11 +192,16 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
   FamilyComparison out;
   std::vector<float> logits(prompt * vocab);
   session.begin(0, static_cast<int32_t>(prompt));
-  const std::array slices = {Session::Slice{
-      .sequence = 0, .tokens = fixture.input_ids, .all_logits = true, .adapter = with.adapter}};
-  session.forward(slices, [&](size_t, size_t token, std::span<float> row) {
-    std::ranges::copy(row, logits.begin() + static_cast<std::ptrdiff_t>(token * vocab));
-  });
+  for (size_t begin = 0; begin < prompt;) {
+    Session::Slice slice = fixture.piece(begin, prompt);
+    slice.all_logits = true;
+    slice.adapter = with.adapter;
+    session.forward(std::span(&slice, 1), [&](size_t, size_t token, std::span<float> row) {
+      std::ranges::copy(row,
+                        logits.begin() + static_cast<std::ptrdiff_t>((begin + token) * vocab));
+    });
+    begin += slice.tokens.size();
+  }
   out.pass_difference = largest_difference(logits, fixture.logits);
   out.pass_error = relative_rms(logits, fixture.logits);
   out.divergence = mean_divergence(logits, fixture.logits, vocab);

@@ -1,6 +1,6 @@
 // FamilyFixture: a tiny checkpoint with the reference's answers, and the comparison of a loaded
-// model with them. Of a fixture with images or sound it is the answers to text alone. Used by
-// weir-check and by the tests.
+// model with them. Of a fixture with images or sound it is the answers to text alone, or those to its
+// images. Used by weir-check and by the tests.
 //
 // Threads: one, with the team's help.
 #pragma once
@@ -15,6 +15,7 @@
 #include "base/thread_team.h"
 #include "kernels/ops.h"
 #include "model/model.h"
+#include "model/session.h"
 
 namespace weir::check {
 
@@ -27,10 +28,19 @@ struct FamilyFixture {
   float bound = 1e-3f;            // Largest difference that rounding explains.
   // It asks of text alone what others ask of images or sound too.
   bool beside_media = false;
+  // By token of the prompt: the row of features that it begins with in place of its embedding, or
+  // null. Empty: none of it has one.
+  std::vector<const float*> rows{};
+  // Spans of the prompt whose tokens see those after them too. Ascending.
+  std::vector<model::Mask> spans{};
 
   // expected.safetensors and meta.json of a fixture's folder. kUnsupported where all answers are to
-  // images or sound.
-  static Result<FamilyFixture> open(const std::string& folder);
+  // images or sound; with `images`, where there are none to images.
+  static Result<FamilyFixture> open(const std::string& folder, bool images = false);
+
+  // Tokens [begin, begin + `most`) of the prompt as one slice of sequence 0: it ends where a span
+  // ends, and begins or ends within none.
+  model::Session::Slice piece(size_t begin, size_t most) const;
 };
 
 struct FamilyComparison {

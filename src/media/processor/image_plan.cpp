@@ -136,6 +136,28 @@ Result<ImagePlan> plan_image(const Processor& processor, Size image) {
   return plan;
 }
 
+int64_t view_pixels_max(const Processor& processor) {
+  const int64_t fixed = int64_t{processor.width} * processor.height;
+  switch (processor.sizing) {
+    case Sizing::kFixed:
+    case Sizing::kShortestEdge:
+    case Sizing::kTilesOfEdge:
+    case Sizing::kTilesByShape:
+    case Sizing::kTilesOfCanvas:
+      return std::min(fixed, kViewPixelsMax);
+    case Sizing::kLongestEdge: {
+      const int64_t side = (processor.edge + processor.unit - 1) / processor.unit * processor.unit;
+      return std::min(side * side, kViewPixelsMax);
+    }
+    case Sizing::kPixelBudget:
+    case Sizing::kFrameBudget:
+    case Sizing::kPatchBudget:
+    case Sizing::kTilesIfLarge:
+      break;
+  }
+  return std::min(std::max(processor.pixels_max, fixed), kViewPixelsMax);
+}
+
 Size token_grid(const Processor& processor, Size view) {
   return {view.width / processor.unit, view.height / processor.unit};
 }

@@ -37,6 +37,9 @@ inline constexpr int64_t kViewPixelsMax = int64_t{1} << 25;
 // more than kViewPixelsMax pixels.
 Result<ImagePlan> plan_image(const Processor& processor, Size image);
 
+// Pixels of the largest view that plan_image() may ask for.
+int64_t view_pixels_max(const Processor& processor);
+
 // Rows of features of one view: whole tokens across and down.
 Size token_grid(const Processor& processor, Size view);
 // Of all views.

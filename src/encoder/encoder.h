@@ -1,0 +1,119 @@
+// Encoder: a vision tower and its projector, from numbers of pixels to the rows of features that a
+// model of text reads in place of embedded tokens. Loaded beside the text's model, from the same
+// checkpoint. It knows pictures, not requests.
+//
+// Pictures are computed in units: one stage of the tower for as many views (pictures, or tiles of
+// them) as there is room for together. Between two units the team may do anything else. The bits of
+// a picture's features do not depend on which other pictures were begun with it.
+//
+// Threads: one thread uses it, the team's leader; it calls ThreadTeam::run() itself.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "card/model_card.h"
+#include "encoder/layers/layer.h"
+#include "encoder/spec.h"
+#include "encoder/workspace.h"
+#include "kernels/ops.h"
+#include "media/processor/pixel_values.h"
+#include "media/processor/processor.h"
+#include "model/model.h"
+
+namespace weir::encoder {
+
+struct EncoderOptions {
+  model::Compute compute = model::Compute::kFast;
+  // Pixels of the largest view (media::view_pixels_max()); larger ones are refused.
+  int64_t view_pixels_max = 0;
+};
+
+// A picture as it is begun: its numbers, and where its features go. Both outlive the units.
+struct Picture {
+  const media::PixelValues* values = nullptr;
+  std::span<float> features{};  // [feature_rows(values->views), width()]
+};
+
+class Encoder {
+ public:
+  // Describes the tower by config.json, checks and binds its tensors, plans its memory: quick, and
+  // touches few weights. kUnsupported where the family's pictures are not computed here. `members`:
+  // of the team that will run it.
+  static Result<std::unique_ptr<Encoder>> bind(const card::ModelCard& card,
+                                               const EncoderOptions& options,
+                                               const kernels::Ops& ops, int members);
+  // bind() and all of pack_until().
+  static Result<std::unique_ptr<Encoder>> load(const card::ModelCard& card,
+                                               const EncoderOptions& options,
+                                               const kernels::Ops& ops, ThreadTeam& team);
+
+  const EncoderSpec& spec() const { return spec_; }
+  int32_t width() const { return width_; }  // Of a row of features: the text model's hidden size.
+  // Rows that views of these sizes become, all together.
+  int64_t feature_rows(std::span<const media::Size> views) const;
+
+  using Clock = std::chrono::steady_clock;
+  // As model::Model::pack_until().
+  bool pack_until(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
+                  Clock::time_point until);
+  model::ModelMemory memory() const;
+  model::WeightFiles files() const;
+
+  // Takes pictures up, none being computed. An error names what of them the tower cannot take; then
+  // nothing is begun.
+  Result<void> begin(std::span<const Picture> pictures);
+  bool busy() const { return group_ < groups_.size(); }
+  // Computes up to `units` units; true when all features are there. REQUIRES: pack_until() is done.
+  bool advance(ThreadTeam& team, int64_t units);
+  void abandon() { groups_.clear(), group_ = 0; }
+  // Scratch memory goes back to the system until it is next used. REQUIRES: nothing is begun.
+  void give_back_scratch() { workspace_.give_back(); }
+
+ private:
+  // Views that are computed together, and where their features go, one after another.
+  struct Group {
+    std::vector<View> views{};
+    std::vector<float*> features{};
+    int32_t rows = 0;  // Of the first stage's.
+  };
+
+  Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels::Ops& ops);
+  Result<void> bind_weights(const card::ModelCard& card);
+  Result<void> make_workspace(int members);
+  View view_of(const float* numbers, media::Size pixels) const;
+  // An error says what of the view does not suit the tower.
+  Result<void> check(View view, media::Size pixels) const;
+  int32_t rows_of(View view) const;      // The most of any stage.
+  int64_t features_of(View view) const;  // After the last one.
+  void add(const View& view, float* features);
+  void run_stage(ThreadTeam& team);
+  void hand_over();
+
+  EncoderSpec spec_;
+  EncoderOptions options_;
+  const kernels::Ops& ops_;
+  std::shared_ptr<const card::Checkpoint> checkpoint_;
+  model::WeightStore store_;
+  model::WeightTally tally_;
+  model::ScratchPlan scratch_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  int32_t width_ = 0;
+  int32_t rows_max_ = 0;  // Of a group.
+  model::Buffer<float> streams_[2];
+  Workspace workspace_;
+
+  std::vector<Group> groups_;
+  size_t group_ = 0;   // The one that is computed,
+  size_t stage_ = 0;   // its next stage,
+  size_t stream_ = 0;  // and which of the streams its rows are in.
+};
+
+}  // namespace weir::encoder

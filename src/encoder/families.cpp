@@ -1,0 +1,58 @@
+#include "encoder/families.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "card/config_reader.h"
+#include "encoder/families/family.h"
+#include "model/families.h"
+
+namespace weir::encoder {
+
+namespace {
+
+struct FamilyEntry {
+  std::string_view model_type;  // As config.json has it.
+  family::Describe describe;
+};
+
+// Every family whose pictures are computed. Sorted.
+constexpr std::array kFamilies = {
+    FamilyEntry{"gemma3", family::gemma3},     FamilyEntry{"gemma4", family::gemma4},
+    FamilyEntry{"idefics3", family::idefics3}, FamilyEntry{"internvl", family::internvl},
+    FamilyEntry{"lfm2_vl", family::lfm2_vl},   FamilyEntry{"llama4", family::llama4},
+    FamilyEntry{"llava", family::llava},       FamilyEntry{"llava_qwen2", family::fastvlm},
+    FamilyEntry{"mistral3", family::mistral3}, FamilyEntry{"paligemma", family::paligemma},
+    FamilyEntry{"smolvlm", family::idefics3},
+};
+static_assert(std::ranges::is_sorted(kFamilies, {}, &FamilyEntry::model_type));
+
+}  // namespace
+
+Result<EncoderSpec> spec_from_config(JsonValue config) {
+  std::string_view type;
+  if (config["model_type"].get(type) != simdjson::SUCCESS) type = "";
+  const auto found = std::ranges::lower_bound(kFamilies, type, {}, &FamilyEntry::model_type);
+  if (found == kFamilies.end() || found->model_type != type)
+    return fail(ErrorCode::kUnsupported, "pictures: no vision tower of model_type \"" +
+                                             std::string(type.substr(0, 80)) + "\" is computed");
+  // Apple's own files leave it out.
+  WEIR_ASSIGN(const JsonDoc nothing, JsonDoc::parse("{}"));
+  JsonValue vision = nothing.root();
+  if (config["vision_config"].get(vision) != simdjson::SUCCESS && type != "llava_qwen2")
+    return fail(ErrorCode::kConfig,
+                "config.json: vision_config: expected the keys of the vision tower, found none");
+  WEIR_ASSIGN(const model::ModelSpec text, model::spec_from_config(config));
+  const card::ConfigReader all(config), keys(vision, "config.json", "vision_config.");
+  EncoderSpec spec = found->describe({.all = all,
+                                      .vision = keys,
+                                      .text_width = text.hidden_size,
+                                      .text_eps = text.final_norm.eps});
+  WEIR_TRY(all.status());
+  WEIR_TRY(keys.finish());
+  spec.family = found->model_type;
+  return spec;
+}
+
+}  // namespace weir::encoder

@@ -1,0 +1,203 @@
+// Attention in which every row of a view sees every other one: the kernels of the text's attention,
+// over pages that hold the keys and values of one pass.
+#include <numeric>
+
+#include "encoder/layers/products.h"
+#include "encoder/layers/residual.h"
+
+namespace weir::encoder {
+
+namespace {
+
+using kernels::kPageTokens;
+
+// Rows of a claim of attention: so many queries share the keys that a kernel has widened.
+constexpr int32_t kQueryRows = 128;
+
+class AttentionLayer final : public Layer {
+ public:
+  AttentionLayer(const LayerSource& source, const Attention& op)
+      : op_(op),
+        width_(source.width),
+        inner_(op.heads * op.head_dim),
+        exact_(source.exact),
+        rope_(source.spec.rope),
+        pre_(source.binder.norm(*source.stage.pre, source.width)),
+        in_(source, source.width),
+        out_(source, inner_),
+        output_(source, source.width),
+        angles_(source.angles),
+        normed_(ask<float>(source, {.per_row = source.width})),
+        qkv_(ask<float>(source, {.per_row = int64_t{3} * inner_})),
+        attended_(ask<float>(source, {.per_row = inner_})),
+        pages_(ask<std::byte>(source, {.per_row = token_bytes(),
+                                       .fixed = int64_t{kViewsMax} * kPageTokens * token_bytes()})),
+        page_numbers_(ask<int32_t>(source, {.per_row = 1, .fixed = kViewsMax})) {
+    if (op.fused.empty())
+      for (const std::string* module : {&op.q, &op.k, &op.v})
+        in_.add(*module, inner_, op.bias, op.clipped);
+    else
+      in_.add(op.fused, 3 * inner_, op.bias);
+    in_.finish_adding();
+    out_.add(op.out, source.width, op.out_bias, op.clipped);
+    out_.finish_adding();
+    const int32_t normed = op.norms_heads ? op.head_dim : inner_;
+    if (op.q_norm) q_norm_ = source.binder.norm(*op.q_norm, normed);
+    if (op.k_norm) k_norm_ = source.binder.norm(*op.k_norm, normed);
+    if (op.v_norm) v_norm_ = source.binder.norm(*op.v_norm, normed);
+  }
+
+  bool moves_rows() const override { return false; }
+
+  void run(const Pass& pass) const override {
+    float* normed = pass.ws.at(normed_);
+    claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
+      for (int32_t r = begin; r < end; ++r)
+        normalise(pass.ops, pre_, pass.rows + int64_t{r} * width_, width_,
+                  normed + int64_t{r} * width_);
+      in_.prepare(pass, normed, begin, end);
+    });
+    pass.barrier();
+    project(pass);
+    claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
+      for (int32_t r = begin; r < end; ++r) place(pass, r);
+    });
+    pass.barrier();
+    attend(pass);
+    pass.barrier();
+    if (out_.prepares()) {
+      claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
+        out_.prepare(pass, pass.ws.at(attended_), begin, end);
+      });
+      pass.barrier();
+    }
+    out_.run(pass, pass.ws.at(attended_), 0, pass.count(),
+             [&](const Block& block) { output_.take(pass, block); });
+    output_.finish(pass);
+  }
+
+ private:
+  template <class T>
+  static model::Buffer<T> ask(const LayerSource& source, const model::BufferSize& size) {
+    return source.scratch.ask<T>(model::BufferUse::kComputing, size);
+  }
+  // What a token takes in the pages, all heads.
+  int64_t token_bytes() const { return int64_t{2} * inner_ * (exact_ ? 4 : 2); }
+  kernels::KvPages pages(const Pass& pass) const {
+    const int64_t head_bytes = token_bytes() / op_.heads * kPageTokens;
+    return {.base = reinterpret_cast<uint8_t*>(pass.ws.at(pages_)),
+            .page_bytes = head_bytes * op_.heads,
+            .head_bytes = head_bytes,
+            .kv_heads = op_.heads,
+            .k_dim = op_.head_dim,
+            .v_dim = op_.head_dim,
+            .type = exact_ ? kernels::FloatType::kF32 : kernels::FloatType::kF16};
+  }
+  // A view's pages begin at that of its first row, where as many views as come before it have each
+  // left the rest of one.
+  static int32_t first_page(const Pass& pass, const View& view) {
+    return view.row_begin / kPageTokens + static_cast<int32_t>(&view - pass.views.data());
+  }
+
+  void project(const Pass& pass) const {
+    if (pass.member == 0) {
+      int32_t* numbers = pass.ws.at(page_numbers_);
+      std::iota(numbers, numbers + pass.count() / kPageTokens + pass.views.size() + 1, 0);
+    }
+    float* qkv = pass.ws.at(qkv_);
+    in_.run(pass, pass.ws.at(normed_), 0, pass.count(), [&](const Block& block) {
+      const int64_t column = static_cast<int64_t>(block.weight) * inner_ + block.begin;
+      for (int32_t r = 0; r < block.rows; ++r)
+        std::copy_n(block.row_of(r), block.columns(),
+                    qkv + int64_t{block.row + r} * 3 * inner_ + column);
+    });
+  }
+
+  void norm_heads(const Pass& pass, const std::optional<model::NormWeights>& norm, float* x) const {
+    if (!norm) return;
+    const int32_t normed = op_.norms_heads ? op_.head_dim : inner_;
+    for (int32_t at = 0; at < inner_; at += normed)
+      normalise(pass.ops, *norm, x + at, normed, x + at);
+  }
+
+  void turn_heads(const Pass& pass, int32_t row, float* x) const {
+    const float* cos = pass.ws.at(angles_) + int64_t{row} * op_.head_dim;
+    const float* sin = cos + op_.head_dim / 2;
+    if (rope_.kind != Rope::kHalves) {
+      pass.ops.rope(x, op_.heads, op_.head_dim, op_.head_dim, cos, sin,
+                    rope_.kind == Rope::kNeighbours);
+      return;
+    }
+    const int32_t half = op_.head_dim / 2;
+    for (const int32_t part : {0, 1})
+      pass.ops.rope(x + part * half, op_.heads, op_.head_dim, half, cos + part * half / 2,
+                    sin + part * half / 2, false);
+  }
+
+  // Norms and turns a row's query and key, and puts its key and value into the pages.
+  void place(const Pass& pass, int32_t row) const {
+    const View& view = view_of(pass.views, row);
+    float* q = pass.ws.at(qkv_) + int64_t{row} * 3 * inner_;
+    float* k = q + inner_;
+    norm_heads(pass, q_norm_, q);
+    norm_heads(pass, k_norm_, k);
+    norm_heads(pass, v_norm_, k + inner_);
+    if (rope_.kind != Rope::kNone) {
+      turn_heads(pass, row, q);
+      turn_heads(pass, row, k);
+    }
+    const int32_t at = row - view.row_begin;
+    const int32_t page = first_page(pass, view) + at / kPageTokens;
+    const kernels::KvPages kv = pages(pass);
+    pass.ops.store_keys(kv, page, at % kPageTokens, 0, op_.heads, k);
+    pass.ops.store_values(kv, page, at % kPageTokens, 0, op_.heads, k + inner_);
+  }
+
+  void attend(const Pass& pass) const {
+    const kernels::KvPages kv = pages(pass);
+    const auto kernel = exact_ ? pass.ops.attend : pass.ops.attend_prompt;
+    int64_t first = 0;  // Claims of the views before.
+    int64_t claim = pass.team.claim();
+    for (const View& view : pass.views) {
+      const int32_t blocks = (view.rows() + kQueryRows - 1) / kQueryRows;
+      for (; claim < first + int64_t{blocks} * op_.heads; claim = pass.team.claim()) {
+        const auto head = static_cast<int32_t>((claim - first) / blocks);
+        const auto row = static_cast<int32_t>((claim - first) % blocks) * kQueryRows;
+        const int64_t at = view.row_begin + row, column = int64_t{head} * op_.head_dim;
+        kernel(kv, {.q = pass.ws.at(qkv_) + at * 3 * inner_ + column,
+                    .q_stride = int64_t{3} * inner_,
+                    .out = pass.ws.at(attended_) + at * inner_ + column,
+                    .out_stride = inner_,
+                    .rows = std::min(kQueryRows, view.rows() - row),
+                    .first_position = row,
+                    .pages = pass.ws.at(page_numbers_) + first_page(pass, view),
+                    .kv_head = head,
+                    .scale = op_.scale,
+                    .span_end = view.rows(),
+                    .scratch = pass.scratch()});
+      }
+      first += int64_t{blocks} * op_.heads;
+    }
+  }
+
+  Attention op_;
+  int32_t width_;
+  int32_t inner_;  // Numbers of all heads.
+  bool exact_;
+  Rope rope_;
+  model::NormWeights pre_;
+  Products in_, out_;
+  ResidualOutput output_;
+  model::Buffer<float> angles_, normed_, qkv_, attended_;
+  model::Buffer<std::byte> pages_;
+  model::Buffer<int32_t> page_numbers_;
+  std::optional<model::NormWeights> q_norm_, k_norm_, v_norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op, int32_t&) {
+  return std::make_unique<AttentionLayer>(source, op);
+}
+
+}  // namespace weir::encoder

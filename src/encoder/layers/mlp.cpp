@@ -1,0 +1,104 @@
+// An ungated network of two layers, or a gated one of three. Its wide rows exist for a few rows at
+// a time, which go through both halves before the next ones.
+#include "encoder/layers/depthwise.h"
+#include "encoder/layers/products.h"
+#include "encoder/layers/residual.h"
+
+namespace weir::encoder {
+
+namespace {
+
+// Wide rows that exist at one time: enough that a block of weights meets several blocks of them.
+constexpr int32_t kWideRows = 1024;
+
+class MlpLayer final : public Layer {
+ public:
+  MlpLayer(const LayerSource& source, const Mlp& op)
+      : op_(op),
+        width_(source.width),
+        in_(source, source.width),
+        out_(source, op.width, kWideRows),
+        output_(source, source.width),
+        normed_(ask(source, {.per_row = source.width})),
+        wide_(ask(source, {.fixed = int64_t{kWideRows} * op.width})),
+        gated_(ask(source, {.fixed = op.gate.empty() ? 0 : int64_t{kWideRows} * op.width})) {
+    if (op.conv)
+      conv_.emplace(source, *op.conv, source.width);
+    else
+      pre_ = source.binder.norm(*source.stage.pre, source.width);
+    in_.add(op.up, op.width, op.bias, op.clipped);
+    if (!op.gate.empty()) in_.add(op.gate, op.width, op.bias, op.clipped);
+    in_.finish_adding();
+    out_.add(op.out, source.width, op.bias, op.clipped);
+    out_.finish_adding();
+  }
+
+  bool moves_rows() const override { return false; }
+
+  void run(const Pass& pass) const override {
+    float* normed = pass.ws.at(normed_);
+    claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
+      for (int32_t r = begin; r < end; ++r) enter(pass, r, normed + int64_t{r} * width_);
+      in_.prepare(pass, normed, begin, end);
+    });
+    pass.barrier();
+    for (int32_t begin = 0; begin < pass.count(); begin += kWideRows)
+      run_rows(pass, begin, std::min(begin + kWideRows, pass.count()));
+    output_.finish(pass);
+  }
+
+ private:
+  static model::Buffer<float> ask(const LayerSource& source, const model::BufferSize& size) {
+    return source.scratch.ask<float>(model::BufferUse::kComputing, size);
+  }
+
+  void enter(const Pass& pass, int32_t row, float* out) const {
+    if (!conv_) return normalise(pass.ops, pre_, pass.rows + int64_t{row} * width_, width_, out);
+    const View& view = view_of(pass.views, row);
+    conv_->compute(pass, view, view.place_of(row - view.grid_begin()), out);
+  }
+
+  void run_rows(const Pass& pass, int32_t first, int32_t last) const {
+    float* wide = pass.ws.at(wide_);
+    float* gated = pass.ws.at(gated_);
+    const bool has_gate = !op_.gate.empty();
+    const int32_t rows = last - first;
+    in_.run(pass, pass.ws.at(normed_), first, rows, [&](const Block& block) {
+      float* to = block.weight == 0 ? wide : gated;
+      for (int32_t r = 0; r < block.rows; ++r) {
+        float* y = block.row_of(r);
+        if (has_gate == (block.weight == 1)) pass.ops.act(op_.act, block.columns(), y);
+        std::copy_n(y, block.columns(), to + int64_t{block.row + r} * op_.width + block.begin);
+      }
+    });
+    if (has_gate || out_.prepares()) {
+      claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
+        const int64_t at = int64_t{begin} * op_.width;
+        const int32_t count = (end - begin) * op_.width;
+        if (has_gate) pass.ops.product(gated + at, count, wide + at);
+        out_.prepare(pass, wide, begin, end);
+      });
+      pass.barrier();
+    }
+    out_.run(pass, wide, 0, rows, [&](Block block) {
+      block.row += first;
+      output_.take(pass, block);
+    });
+  }
+
+  Mlp op_;
+  int32_t width_;
+  model::NormWeights pre_;
+  std::optional<DepthwiseConv> conv_;
+  Products in_, out_;
+  ResidualOutput output_;
+  model::Buffer<float> normed_, wide_, gated_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make(const LayerSource& source, const Mlp& op, int32_t&) {
+  return std::make_unique<MlpLayer>(source, op);
+}
+
+}  // namespace weir::encoder

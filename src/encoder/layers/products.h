@@ -1,0 +1,94 @@
+// Products: linear layers that read the same rows, with what clips their inputs and outputs where a
+// family does so.
+//
+// Threads: immutable after load; called by every member with the same arguments.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "encoder/layers/layer.h"
+#include "encoder/product.h"
+
+namespace weir::encoder {
+
+class Products {
+ public:
+  // Of rows of k numbers, which are `kept` at most at one time; 0: as many as the workspace is made
+  // for.
+  Products(const LayerSource& source, int32_t k, int32_t kept = 0);
+
+  // A module [n, k]. `clipped`: it is `module`.linear, and its bounds lie beside that.
+  void add(const std::string& module, int32_t n, bool bias, bool clipped = false);
+  void add(const model::Linear& weight) { weights_.push_back({.weight = weight}); }
+  // After the last one.
+  void finish_adding();
+
+  // Rows [begin, end) of x, [.., k], are there: they take the forms that weights want. A barrier
+  // follows.
+  void prepare(const Pass& pass, const float* x, int32_t begin, int32_t end) const {
+    if (forms_ != 0 && !clipped_) convert(pass, x, begin, end);
+  }
+  bool prepares() const { return forms_ != 0 && !clipped_; }
+  // Calls fn(block) for each block of rows [first, first + rows) times each of the weights. All
+  // members leave together.
+  template <class F>
+  void run(const Pass& pass, const float* x, int32_t first, int32_t rows, F&& fn) const {
+    if (!clipped_) {
+      run_part(pass, x, first, rows, 0, weights_.size(), fn);
+      return;
+    }
+    // Each has bounds of its own.
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      clip_rows(pass, x, first, rows, weights_[i]);
+      run_part(pass, pass.ws.at(clipped_rows_), 0, rows, i, 1, [&](const Block& block) {
+        for (int32_t r = 0; r < block.rows; ++r)
+          clip(block.row_of(r), block.columns(), weights_[i].out_least, weights_[i].out_most);
+        fn(block);
+      });
+    }
+  }
+
+ private:
+  struct Weight {
+    model::Linear weight{};
+    float in_least = 0, in_most = 0;
+    float out_least = 0, out_most = 0;
+  };
+
+  static void clip(float* x, int64_t n, float least, float most) {
+    for (int64_t i = 0; i < n; ++i) x[i] = std::min(std::max(x[i], least), most);
+  }
+  void convert(const Pass& pass, const float* x, int32_t begin, int32_t end) const;
+  void clip_rows(const Pass& pass, const float* x, int32_t first, int32_t rows,
+                 const Weight& weight) const;
+
+  // Weights [begin, begin + count) of x's rows from `first` on.
+  template <class F>
+  void run_part(const Pass& pass, const float* x, int32_t first, int32_t rows, size_t begin,
+                size_t count, F&& fn) const {
+    const model::ActivationForms* forms = forms_ == 0 ? nullptr : &pass.ws.at(buffer_);
+    for_product(pass, std::span(pointers_).subspan(begin, count),
+                {.x = x, .forms = forms, .first = first}, rows, pass.ws.at(block_, pass.member),
+                [&](Block block) {
+                  block.weight += begin;
+                  fn(block);
+                });
+    pass.barrier();
+  }
+
+  TowerBinder& binder_;
+  model::ScratchPlan& scratch_;
+  int32_t k_;
+  int32_t kept_;
+  std::vector<Weight> weights_;
+  std::vector<const model::Linear*> pointers_;
+  uint8_t forms_ = 0;
+  bool clipped_ = false;
+  model::FormsBuffer buffer_{};
+  model::Buffer<float> block_, clipped_rows_;
+};
+
+}  // namespace weir::encoder

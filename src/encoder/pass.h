@@ -1,0 +1,69 @@
+// Pass: one stage as one member of the team sees it, and how its work is shared out.
+//
+// A stage is a sequence of phases. Within a phase members claim blocks until none is left; a
+// barrier ends it. What is computed for a row depends on its view alone, not on what else is
+// claimed.
+//
+// Threads: each member has its own Pass; what it points to is shared.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/thread_team.h"
+#include "encoder/view.h"
+#include "encoder/workspace.h"
+#include "kernels/ops.h"
+#include "model/weight_map.h"
+
+namespace weir::encoder {
+
+struct Pass {
+  const kernels::Ops& ops;
+  ThreadTeam& team;
+  const Workspace& ws;
+  std::span<const View> views;  // As the stage finds them,
+  std::span<const View> after;  // and as it leaves them.
+  // The rows [.., width of the stage's input], and where a stage that gives others puts them.
+  float* rows = nullptr;
+  float* next = nullptr;
+  int member = 0;
+
+  int32_t count() const { return views.empty() ? 0 : views.back().row_end(); }
+  int32_t count_after() const { return after.empty() ? 0 : after.back().row_end(); }
+  void barrier() const { team.barrier(member); }
+  void* scratch() const { return ws.kernel_scratch(member); }
+};
+
+// Calls fn(block) for each of `count` blocks that this member claims.
+template <class F>
+void claim_blocks(const Pass& pass, int64_t count, F&& fn) {
+  for (int64_t block = pass.team.claim(); block < count; block = pass.team.claim()) fn(block);
+}
+
+// Calls fn(begin, end) for ranges of `rows` rows.
+template <class F>
+void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
+  // A norm of so many rows takes far longer than a claim, and far less than a phase.
+  constexpr int32_t kRows = 16;
+  claim_blocks(pass, (rows + kRows - 1) / kRows, [&](int64_t block) {
+    const auto begin = static_cast<int32_t>(block) * kRows;
+    fn(begin, std::min(begin + kRows, rows));
+  });
+}
+
+// The view that a row is of.
+inline const View& view_of(std::span<const View> views, int32_t row) {
+  return *std::ranges::upper_bound(views, row, {}, &View::row_end);
+}
+
+inline void normalise(const kernels::Ops& ops, const model::NormWeights& norm, const float* x,
+                      int32_t n, float* y) {
+  if (norm.kind == model::Norm::kLayer)
+    ops.layer_norm(x, norm.weight, norm.bias, norm.eps, n, y);
+  else
+    ops.rms_norm(x, norm.weight, norm.eps, n, y);
+}
+
+}  // namespace weir::encoder
