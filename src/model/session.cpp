@@ -74,8 +74,9 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
     batch_.add_tokens(
         slice.tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
   } else {
-    batch_.add_vectors(slice.vectors.data() + int64_t{begin} * model_->spec().hidden_size,
-                       end - begin);
+    batch_.add_vectors(
+        {.rows = end - begin,
+         .vectors = slice.vectors.data() + int64_t{begin} * model_->spec().hidden_size});
   }
   return true;
 }

@@ -12,11 +12,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "media/processor/image_plan.h"
 #include "media/processor/pixel_values.h"
+#include "model/batch.h"
+#include "model/spec.h"
+#include "sched/text_index.h"
 
 namespace weir::sched {
 
@@ -67,7 +71,40 @@ struct PromptMedia {
 // The memory that it takes, what a tower reads among it.
 size_t media_bytes(const PromptMedia& media);
 
-// kInvalid where it is not as said above, for a prompt of so many tokens.
-Result<void> check_media(const PromptMedia& media, int64_t prompt_tokens);
+// What an engine takes of pictures; written before it is open for requests.
+struct MediaLimits {
+  bool taken = false;              // It has an encoder.
+  int64_t row_bytes = 0;           // Of a row of features, with all its levels.
+  int64_t features_bytes_max = 0;  // Of a prompt.
+  model::BothWays both_ways = model::BothWays::kNone;
+  int32_t span_tokens_max = 0;     // That see each other, for they are computed in one step.
+  bool three_positions = false;    // A picture is one view, of which the grid is said.
+};
+
+// kInvalid where it is not as said above, for a prompt of so many tokens, or beyond the limits.
+Result<void> check_media(const PromptMedia& media, int64_t prompt_tokens,
+                         const MediaLimits& limits);
+
+// What is seen beside the tokens [begin, end) of a prompt, as kv::BlockTokens has it: which pictures
+// reach into them, and where. Zero: none.
+MediaHash hash_within(const PromptMedia& media, int32_t begin, int32_t end);
+// The same pictures at the same places before `end`. Either may be null.
+bool same_before(const PromptMedia* a, const PromptMedia* b, int32_t end);
+
+// Of the spans of a prompt that see both ways, the first that reaches beyond `from`; or an empty one.
+model::Mask span_after(const PromptMedia& media, model::BothWays both_ways, int32_t prompt_tokens,
+                       int32_t from);
+
+// Adds a prompt to what its answer may be copied from: its tokens, but those that stand for rows of
+// pictures as no token. `media` may be null.
+void append_prompt(std::span<const int32_t> tokens, const PromptMedia* media, TextIndex& text);
+
+// Where positions are three numbers: a picture's tokens have those of their row and column, and what
+// follows goes on after the larger of its sides. So a text has positions of one number, by which
+// later tokens lie so much further on: shift_of() after all pictures.
+int32_t shift_of(const PromptMedia& media);
+// Of the tokens from `first` on, as many as `positions` holds.
+void rope_positions(const PromptMedia& media, int32_t first,
+                    std::span<model::RopePosition> positions);
 
 }  // namespace weir::sched
