@@ -67,7 +67,7 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
   if (!slice.rows.empty()) {
     for (auto i = static_cast<size_t>(begin); std::cmp_less(i, end); ++i)
       if (slice.rows[i] != nullptr)
-        batch_.add_vectors(slice.rows[i], 1);
+        batch_.add_vectors({.rows = 1, .vectors = slice.rows[i]});
       else
         batch_.add_token(slice.tokens[i]);
   } else if (slice.vectors.empty()) {
