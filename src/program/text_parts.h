@@ -31,7 +31,8 @@ struct TextParts {
   std::optional<media::Processor> processor;
   std::string images_refusal;
 
-  // `tower`: the model's, as it was loaded. REQUIRES: nobody else reads the card.
+  // `tower`: the model's, as it was loaded. REQUIRES: no other thread reads the
+  // card.
   void see_images(const card::ModelCard& card, const ImageTower& tower);
 };
 
