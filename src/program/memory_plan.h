@@ -42,7 +42,6 @@ struct ModelFootprint {
   int32_t context_max = 0;  // The model's own.
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
-  bool sees_images = false;
   int64_t experts = 0;       // All of them, where they are streamed; else 0.
   int64_t expert_cycle = 0;  // Those that one token needs.
 };
