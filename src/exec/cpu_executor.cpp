@@ -28,7 +28,12 @@ Result<bool> CpuExecutor::place_weights(const std::function<void(int64_t, int64_
                                         Clock::time_point until) {
   if (!model_.pack_until(team_, progress, until)) return false;
   WEIR_TRY(model_.files().check());
-  return true;
+  return encoder_ == nullptr ? true : encoder_->place_weights(progress, until);
+}
+
+void CpuExecutor::rest() {
+  model_.give_back_scratch();
+  if (encoder_ != nullptr) encoder_->rest();
 }
 
 Result<void> CpuExecutor::take_memory(kv::MemoryLayout layout, std::span<const int32_t> page_counts,
@@ -74,7 +79,7 @@ std::string CpuExecutor::lost_weights() const {
   if (!MappingGuard::any_lost()) return {};
   for (const FileView* file : model_.files().in_place)
     if (file->lost()) return file->check_unchanged().error().message;
-  return {};
+  return encoder_ == nullptr ? std::string() : encoder_->lost_weights();
 }
 
 void CpuExecutor::while_beginning() {

@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "exec/drafter.h"
+#include "exec/encoder.h"
 #include "exec/step_work.h"
 #include "kv/layout.h"
 #include "kv/page_memory.h"
@@ -78,6 +79,8 @@ class Executor {
 
   // What drafts beside its steps; null: nothing does. REQUIRES: its memory is taken.
   virtual Drafter* drafter() { return nullptr; }
+  // What makes features of pictures; null: prompts have none.
+  virtual Encoder* encoder() { return nullptr; }
 
   // Why the weights are not any more what was placed; empty: they are.
   virtual std::string lost_weights() const = 0;

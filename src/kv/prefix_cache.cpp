@@ -26,21 +26,17 @@ PrefixKey PrefixCache::salt(const PrefixIdentity& identity) {
   return {.low = low, .high = high, .pages = 0};
 }
 
-PrefixKey PrefixCache::child(const PrefixKey& parent, std::span<const int32_t> tokens) {
-  CHECK(tokens.size() == kPageTokens);
+PrefixKey PrefixCache::child(const PrefixKey& parent, const BlockTokens& tokens) {
   struct {
     uint64_t low, high;
-    std::array<int32_t, kPageTokens> tokens;
-  } block;
-  static_assert(sizeof(block) == 16 + sizeof(int32_t) * kPageTokens);  // No padding is hashed.
-  block.low = parent.low;
-  block.high = parent.high;
-  std::copy(tokens.begin(), tokens.end(), block.tokens.begin());
+    BlockTokens tokens;
+  } block{parent.low, parent.high, tokens};
+  static_assert(sizeof(block) == 16 + sizeof(BlockTokens));  // No padding is hashed.
   const XXH128_hash_t hash = XXH3_128bits(&block, sizeof(block));
   return {.low = hash.low64, .high = hash.high64, .pages = parent.pages + 1};
 }
 
-PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, std::span<const int32_t> tokens,
+PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, const BlockTokens& tokens,
                                        PageId page) {
   CHECK(pool_.refs(page) > 0);
   Entry result{.key = child(parent, tokens), .page = -1};
@@ -58,7 +54,7 @@ PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, std::span<const 
   added.cached = true;
   added.worth = added.stored = false;
   added.step = planned_;
-  std::copy(tokens.begin(), tokens.end(), added.tokens.begin());
+  added.tokens = tokens;
   pool_.retain(page);
   add_slot(page);
   // It follows its parent, so that a growing sequence need not touch its whole chain at each page.
@@ -74,7 +70,7 @@ PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, std::span<const 
 }
 
 PrefixCache::Entry PrefixCache::next(const PrefixKey& parent, PageId parent_page,
-                                     std::span<const int32_t> tokens) const {
+                                     const BlockTokens& tokens) const {
   CHECK(parent_page < 0 || node(parent_page).key == parent);
   Entry result{.key = child(parent, tokens), .page = -1};
   const PageId page = find(result.key);
@@ -161,10 +157,10 @@ PageId PrefixCache::find(const PrefixKey& key) const {
 }
 
 bool PrefixCache::holds(PageId page, const PrefixKey& parent_key, PageId parent,
-                        std::span<const int32_t> tokens) const {
+                        const BlockTokens& tokens) const {
   const Node& found = node(page);
   return found.parent_key == parent_key && found.parent == parent &&
-         std::equal(tokens.begin(), tokens.end(), found.tokens.begin());
+         found.tokens == tokens;
 }
 
 void PrefixCache::add_slot(PageId page) {

@@ -1,7 +1,7 @@
 // PrefixCache finds the longest known prefix of a prompt, page by page along a chain of hashes, and
 // lends its pages (decision 14). Only full pages are cached. No tree: an entry is found by the
-// hash of its parent's key and its own 32 tokens, and compared with both before it is believed, so
-// that a collision of hashes cannot lend a wrong page.
+// hash of its parent's key and its own 32 tokens, with what is seen beside them, and compared with
+// both before it is believed, so that a collision of hashes cannot lend a wrong page.
 //
 // SequenceMemory asks for a sequence's pages one by one, next(), gives it those that have become
 // full, insert(), and says when they were used, touch(). When PagePool::allocate() fails, evict()
@@ -57,23 +57,20 @@ class PrefixCache {
   // The key before the first page.
   static PrefixKey salt(const PrefixIdentity& identity);
   // The key of the page that holds `tokens` after what `parent` stands for.
-  // REQUIRES: tokens.size() == kPageTokens.
-  static PrefixKey child(const PrefixKey& parent, std::span<const int32_t> tokens);
+  static PrefixKey child(const PrefixKey& parent, const BlockTokens& tokens);
 
   struct Entry {
     PrefixKey key;     // The parent of what follows.
     PageId page = -1;  // The page cached under it; -1: none.
   };
   // The page that holds `tokens` after the cached page `parent_page` of key `parent` (-1 and a
-  // salt: the first page). It does not count as use: touch() the last one. REQUIRES: tokens.size()
-  // == kPageTokens.
-  Entry next(const PrefixKey& parent, PageId parent_page, std::span<const int32_t> tokens) const;
+  // salt: the first page). It does not count as use: touch() the last one.
+  Entry next(const PrefixKey& parent, PageId parent_page, const BlockTokens& tokens) const;
 
   // Says that `page`, which the caller holds and which no sequence will write again, holds `tokens`
   // after `parent`. If another page is cached for the same, that one stays and is returned: its
   // bytes are the same. Page -1: its parent is not cached (any more).
-  // REQUIRES: tokens.size() == kPageTokens.
-  Entry insert(const PrefixKey& parent, std::span<const int32_t> tokens, PageId page);
+  Entry insert(const PrefixKey& parent, const BlockTokens& tokens, PageId page);
 
   // The chain that ends with `key` counts as used now. Unknown keys are ignored.
   void touch(const PrefixKey& key);
@@ -130,7 +127,7 @@ class PrefixCache {
   struct Cached {
     PrefixKey key, parent_key;
     PageId parent = -1;
-    std::span<const int32_t> tokens;
+    BlockTokens tokens;
     bool worth_keeping = false;  // Two sequences have used it, or its text has kWorthPages and more.
     bool computed = false;
     bool stored = false;  // It lies on disk, or is on its way there (set_stored()).
@@ -159,13 +156,13 @@ class PrefixCache {
     bool worth = false;
     bool stored = false;
     uint64_t step = 0;
-    BlockTokens tokens{};
+    BlockTokens tokens;
   };
 
   Node& node(PageId page) { return nodes_[static_cast<size_t>(page)]; }
   const Node& node(PageId page) const { return nodes_[static_cast<size_t>(page)]; }
   bool holds(PageId page, const PrefixKey& parent_key, PageId parent,
-             std::span<const int32_t> tokens) const;
+             const BlockTokens& tokens) const;
   size_t home(const PrefixKey& key) const { return key.low & (slots_.size() - 1); }
   void add_slot(PageId page);
   void remove_slot(PageId page);

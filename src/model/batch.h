@@ -23,8 +23,8 @@ struct Taken {
 };
 
 // Positions [begin, end) of a sequence that see each other, whichever comes first: an image's, for
-// example. Empty: every position sees those before it and itself. REQUIRES: a slice has all of them
-// or none.
+// example. Empty: every position sees those before it and itself. REQUIRES: a slice that has some of
+// them has the last one; those before it are computed, with the same mask.
 struct Mask {
   int32_t begin = 0;
   int32_t end = 0;
@@ -51,6 +51,10 @@ struct BatchSlice {
   int32_t prompt_length = 0;
   kv::MemoryView memory;  // The sequence's, covering all positions of the slice.
   Mask mask{};
+  // Where the angles of its rows are not those of their positions: by row from this entry of
+  // Batch::rope_positions on, or, -1, those of the positions that lie so much further on.
+  int32_t rope_first = -1;
+  int32_t rope_shift = 0;
   // No row of it attends to a position before this one: of a drafter, which may not have computed
   // what comes first. At most first_position.
   int32_t first_key = 0;
@@ -63,11 +67,14 @@ struct BatchSlice {
 };
 
 // Rows that begin with these vectors [rows, hidden_size] instead of embedded tokens: as they enter
-// the first sublayer, after the embedding's scale.
+// the first sublayer, after the embedding's scale. Level i, as many vectors, begins
+// (i + 1) * level_stride numbers after them and is added to the rows after layer i.
 struct VectorRows {
   int32_t row_begin = 0;
   int32_t rows = 0;
   const float* vectors = nullptr;
+  int32_t levels = 0;
+  int64_t level_stride = 0;
 };
 
 // Rows that begin with a token and with what another model has left of the position before
@@ -106,8 +113,7 @@ struct Batch {
   std::span<const BatchSlice> slices;  // Ascending and contiguous in rows.
   std::span<const VectorRows> vectors = {};
   FeatureRows features = {};
-  // By row, or empty: each row's angles are those of its position.
-  std::span<const RopePosition> rope_positions = {};
+  std::span<const RopePosition> rope_positions = {};  // Of slices that say so.
   std::span<const Wanted> wanted = {};  // Ascending in rows; no row is in two of them.
 
   int32_t rows() const { return static_cast<int32_t>(tokens.size()); }
@@ -135,6 +141,13 @@ struct Batch {
       if (row >= part.row_begin && row < part.row_begin + part.rows)
         return part.vectors + int64_t{row - part.row_begin} * width;
     return nullptr;
+  }
+  // What its angles are those of. `position`: its own, in the slice.
+  RopePosition rope_position(const BatchSlice& slice, int32_t row, int32_t position) const {
+    if (slice.rope_first >= 0)
+      return rope_positions[static_cast<size_t>(slice.rope_first + row - slice.row_begin)];
+    const int32_t shifted = position + slice.rope_shift;
+    return {shifted, shifted, shifted};
   }
   // The row's token. REQUIRES: the row has one, and no vector.
   int32_t token_of(int32_t row) const {

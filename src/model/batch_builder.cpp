@@ -48,9 +48,18 @@ void BatchBuilder::add_row(int32_t token) {
   ++slices_.back().rows;
 }
 
-void BatchBuilder::add_vectors(const float* vectors, int32_t rows) {
-  vectors_.push_back({.row_begin = this->rows(), .rows = rows, .vectors = vectors});
-  for (int32_t i = 0; i < rows; ++i) add_row(0);
+void BatchBuilder::add_vectors(const VectorRows& vectors, std::span<const int32_t> tokens) {
+  CHECK(tokens.empty() || std::ssize(tokens) == vectors.rows);
+  vectors_.push_back(vectors);
+  vectors_.back().row_begin = rows();
+  for (int32_t i = 0; i < vectors.rows; ++i)
+    add_row(tokens.empty() ? 0 : tokens[static_cast<size_t>(i)]);
+}
+
+void BatchBuilder::set_rope_position(const RopePosition& position) {
+  BatchSlice& slice = slices_.back();
+  if (slice.rope_first < 0) slice.rope_first = static_cast<int32_t>(rope_positions_.size());
+  rope_positions_.push_back(position);
 }
 
 int32_t BatchBuilder::want(Wanted::Kind kind, int32_t first, int32_t rows) {
@@ -67,8 +76,6 @@ int32_t BatchBuilder::want_next() { return want(Wanted::kNext, slices_.back().ro
 
 void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
   CHECK(rows_of_slices.size() == slices_.size());
-  const bool has_angles = !rope_positions_.empty();
-  CHECK(!has_angles || rope_positions_.size() == tokens_.size());
   int32_t row = 0;
   auto wanted = wanted_.begin();
   auto vectors = vectors_.begin();
@@ -76,9 +83,8 @@ void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
     BatchSlice& slice = slices_[i];
     const int32_t moved = slice.row_begin - row, left = slice.rows - rows_of_slices[i];
     CHECK(left > 0 && left <= slice.rows);
+    CHECK(left == slice.rows || slice.rope_first < 0);
     std::copy_n(tokens_.begin() + slice.row_begin, left, tokens_.begin() + row);
-    if (has_angles)
-      std::copy_n(rope_positions_.begin() + slice.row_begin, left, rope_positions_.begin() + row);
     const int32_t end = slice.row_begin + slice.rows;
     for (; vectors != vectors_.end() && vectors->row_begin < end; ++vectors) {
       CHECK(vectors->row_begin + vectors->rows <= slice.row_begin + left);
@@ -96,12 +102,10 @@ void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
     row += left;
   }
   tokens_.resize(static_cast<size_t>(row));
-  if (has_angles) rope_positions_.resize(static_cast<size_t>(row));
 }
 
 Batch BatchBuilder::batch(const Taken* before) const {
   CHECK(features_.empty() || features_.size() == tokens_.size());
-  CHECK(rope_positions_.empty() || rope_positions_.size() == tokens_.size());
   return {.tokens = tokens_,
           .before = before,
           .slices = slices_,

@@ -29,8 +29,8 @@ class BatchBuilder {
   }
   // The token that the step before leaves at `place`.
   void add_place(int32_t place) { add_row(-1 - place); }
-  // Rows of [rows, hidden_size] vectors.
-  void add_vectors(const float* vectors, int32_t rows);
+  // Rows of vectors; where they begin is filled in here. `tokens`: what they stand for, or empty.
+  void add_vectors(const VectorRows& vectors, std::span<const int32_t> tokens = {});
   // A token with a feature (FeatureRows). REQUIRES: so it is for every row of the batch.
   void add_feature(int32_t id, const float* feature) {
     add_row(id);
@@ -38,9 +38,9 @@ class BatchBuilder {
   }
   // The features come from the model's own last rows.
   void set_projected() { projected_ = true; }
-  // The angles of the row added last are not those of its position. REQUIRES: so it is for every
-  // row of the batch.
-  void set_rope_position(const RopePosition& position) { rope_positions_.push_back(position); }
+  // Of the open slice's rows, one after another: what their angles are those of, in place of their
+  // positions. REQUIRES: it is said of every row of the slice, and none of them is a draft.
+  void set_rope_position(const RopePosition& position);
 
   // Wants something of rows [first, first + rows) of the open slice, counted from its beginning;
   // returns the entry's index in Batch::wanted.

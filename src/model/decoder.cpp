@@ -218,9 +218,7 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
     const auto dim = static_cast<size_t>(ropes_[r].rope().dim);
     const std::span own(ws.own_angles[r] + static_cast<size_t>(row) * dim, dim);
     ws.angles[r * static_cast<size_t>(pass.rows()) + static_cast<size_t>(row)] =
-        pass.batch.rope_positions.empty()
-            ? ropes_[r].angles(position, length, own)
-            : ropes_[r].angles(pass.batch.rope_positions[static_cast<size_t>(row)], length, own);
+        ropes_[r].angles(pass.batch.rope_position(slice, row, position), length, own);
   }
   if (!pass.batch.features.of_row.empty()) return;  // FeatureProjection begins it.
   if (const float* vector = pass.batch.vector_of(row, spec_.hidden_size)) {
@@ -232,12 +230,27 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
   if (hyper_) hyper_->begin_row(pass, row);
 }
 
+// Sublayer i is the first one after a layer of the checkpoint: what is added to rows after that one.
+void Decoder::add_levels(const Pass& pass, size_t i, int32_t begin, int32_t end) const {
+  const int32_t level = spec_.sublayers[i - 1].stored_layer;
+  if (spec_.sublayers[i].stored_layer == level) return;
+  for (const VectorRows& part : pass.batch.vectors) {
+    if (level >= part.levels) continue;
+    const float* const vectors = part.vectors + (level + 1) * part.level_stride;
+    const int32_t last = std::min(end, part.row_begin + part.rows);
+    for (int32_t row = std::max(begin, part.row_begin); row < last; ++row)
+      pass.ws.residual.add_row(
+          ops_, vectors + int64_t{row - part.row_begin} * spec_.hidden_size, 1, row);
+  }
+}
+
 // From layer i - 1 to layer i. What is late is added when layer i has read.
 void Decoder::enter(const Pass& pass, size_t i, const RowRange& rows) const {
   const auto enter_rows = [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "norm");
     const bool late = i > 0 && spec_.sublayers[i - 1].late;
     if (i > 0 && !late) layers_[i - 1]->leave(pass, begin, end);
+    if (i > 0 && pass.has_levels) add_levels(pass, i, begin, end);
     layers_[i]->enter(pass, begin, end);
     if (late) layers_[i - 1]->leave(pass, begin, end);
     if (!pass.own_inputs || pass.member == 0) leave_taps(pass, static_cast<int32_t>(i), begin, end);
@@ -277,8 +290,9 @@ void Decoder::leave_last(const Pass& pass) const {
 Pass Decoder::make_pass(const Forward& run, int member) const {
   const int32_t rows = run.batch.rows();
   const bool slab = run.lane == Lane::kSlab;
-  bool adapted = false;
+  bool adapted = false, has_levels = false;
   for (const BatchSlice& slice : run.batch.slices) adapted |= slice.adapter != nullptr;
+  for (const VectorRows& part : run.batch.vectors) has_levels |= part.levels > 0;
   CHECK(!adapted || options_.adapter_rank > 0);
   CHECK(rows > 0 && rows <= (slab ? options_.slab_rows : options_.rows_max));
   return {.batch = run.batch,
@@ -290,8 +304,9 @@ Pass Decoder::make_pass(const Forward& run, int member) const {
           .reads = member == 0 ? experts() : nullptr,
           .member = member,
           .prompt_begin = prompts_differ_from() ? run.batch.prompt_begin() : kNoPrompts,
-          .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows,
-          .adapted = adapted};
+          .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows && !has_levels,
+          .adapted = adapted,
+          .has_levels = has_levels};
 }
 
 void Decoder::begin_rows(const Pass& pass) const {

@@ -82,6 +82,7 @@ class Decoder final : public Model {
   Pass make_pass(const Forward& run, int member) const;
   void begin_rows(const Pass& pass) const;
   void begin_row(const Pass& pass, int32_t row) const;
+  void add_levels(const Pass& pass, size_t i, int32_t begin, int32_t end) const;
   void enter(const Pass& pass, size_t i, const RowRange& rows) const;
   void leave_taps(const Pass& pass, int32_t sublayer, int32_t begin, int32_t end) const;
   void leave_last(const Pass& pass) const;

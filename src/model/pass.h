@@ -45,6 +45,8 @@ struct Pass {
   bool own_inputs = false;
   // Some slice has an adapter.
   bool adapted = false;
+  // Some rows have levels (VectorRows).
+  bool has_levels = false;
 
   int32_t rows() const { return batch.rows(); }
   RowRange all_rows() const { return {0, rows()}; }

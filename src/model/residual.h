@@ -1,5 +1,5 @@
 // Residual: the stream of rows that sublayers read, and to which each adds what it computes.
-// Nothing else writes it, except the embedding, which begins it.
+// Nothing else writes it, but the embedding, which begins it, and levels (model/batch.h).
 //
 // Threads: one per workspace; members write rows or columns of their own (pass.h).
 #pragma once

@@ -84,6 +84,13 @@ const Rope* rope_of(const Operation& op) {
   return std::visit([](const auto& kind) { return rope_in(kind); }, op);
 }
 
+bool has_three_positions(const ModelSpec& spec) {
+  return std::ranges::any_of(spec.sublayers, [](const Sublayer& sublayer) {
+    const Rope* const rope = rope_of(sublayer.op);
+    return rope != nullptr && rope->sections != decltype(rope->sections){};
+  });
+}
+
 std::string describe(const ModelSpec& spec) {
   std::string out = format("%s: vocab %d, width %d, %d layers, context %d, ", spec.family.c_str(),
                            spec.vocab_size, spec.hidden_size, layer_count(spec), spec.context_max);

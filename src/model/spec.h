@@ -121,6 +121,10 @@ struct FeatureInput {
   bool joins() const { return way == kJoined || way == kFeatureFirst; }
 };
 
+// Which tokens of a prompt with pictures also see those after them: none; rows of features those of
+// their run, up to the next mark; all tokens of the prompt.
+enum class BothWays : uint8_t { kNone, kRuns, kPrompt };
+
 struct ModelSpec {
   std::string family;  // As config.json names it.
   int vocab_size = 0;
@@ -142,6 +146,7 @@ struct ModelSpec {
   std::optional<FeatureInput> features;
   std::optional<Streams> streams;
   std::optional<HyperConnections> hyper;  // Then of every sublayer.
+  BothWays both_ways = BothWays::kNone;   // Where a prompt has pictures.
   // The names of a layer's tensors begin with this and its number.
   std::string layers = "model.layers.";
   bool numbered_layers = true;  // Or the only one has no number.
@@ -182,5 +187,7 @@ struct FeatureTap {
 
 int layer_count(const ModelSpec& spec);       // Of the checkpoint.
 const Rope* rope_of(const Operation& op);     // Null: none.
+// Positions are three numbers where a prompt has pictures (RopePosition).
+bool has_three_positions(const ModelSpec& spec);
 
 }  // namespace weir::model

@@ -94,6 +94,7 @@ sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
   engine.context_max = plan.context_max;
   engine.adapters_max = options.max_loras;
   engine.prefix_cache = options.prefix_cache;
+  engine.image_cache_bytes = options.image_cache;
   engine.disk_is_shared = options.stream_experts;
   engine.keep = keep_times(options);
   engine.speculation = drafts.for_engine(options, model);

@@ -107,7 +107,8 @@ class Planner {
         model_(model),
         process_(process),
         others_(others),
-        kv_cost_(model.kv_groups, model.state_bytes, options.prefill_size + model.slab_rows) {}
+        kv_cost_(model.kv_groups, model.state_bytes,
+                 options.prefill_size + model.span_rows + model.slab_rows) {}
 
   Result<MemoryPlan> plan() const;
   ContextNeed need(int32_t context, int32_t sequences) const;
@@ -193,6 +194,11 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   add(plan, "weights, mapped", model_.mapped_weights, model_.mapped_weights,
       "read in place from the file");
   add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
+  if (model_.sees_images) {
+    add(plan, "image tower", model_.tower, model_.tower, "weights");
+    add(plan, "image scratch", 0, model_.tower_scratch, "activations of the largest picture");
+    add(plan, "image cache", 0, options_.image_cache, "features of pictures (--image-cache)");
+  }
   if (options_.takes_adapters()) {
     plan.adapter_bytes = std::max(options_.adapters_max() * model_.adapter, kAdaptersLeast);
     add(plan, "adapters", 0, plan.adapter_bytes,

@@ -28,12 +28,16 @@ struct ModelFootprint {
   int64_t packed_weights = 0;  // Of anonymous memory.
   int64_t mapped_weights = 0;  // Read in place from the file.
   int64_t scratch = 0;         // Activations and logits of one step.
+  bool sees_images = false;
+  int64_t tower = 0;           // Of a model that does: its tower's weights,
+  int64_t tower_scratch = 0;   // and activations of the largest picture.
   int64_t adapter = 0;         // An adapter of every layer, of the largest rank.
   kv::Format kv_format = {};
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
   int32_t slab_rows = 0;    // Tokens of prompts that are computed beside a step.
+  int32_t span_rows = 0;    // By which a step is larger that has a span which sees both ways.
   int32_t context_max = 0;  // The model's own.
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;

@@ -289,6 +289,10 @@ const std::array kRows = {
         "Answer 429 to a request that has waited so long without being begun; 0: never", "60"},
     Row{"request-timeout", "SECONDS", &Options::request_timeout, kServeOnly, "Scheduling",
         "End an answer that takes longer with an error; 0: never", "0"},
+    Row{"image-cache", "SIZE", Bytes{&Options::image_cache}, kPlanning, "Machine",
+        "Memory for what a model's tower makes of pictures, so that a picture that comes again is "
+        "not encoded again; those of one request must fit in it",
+        "512M"},
     Row{"disk-cache", "SIZE", Bytes{&Options::disk_cache}, kPlanning, "Machine",
         "Keep prompts on disk, so that they need not be computed again after a restart or once "
         "memory has forgotten them (20G); they can be read there",

@@ -260,6 +260,8 @@ struct Options : ExpertOptions,
   std::vector<std::string> rule;  // REGEX=BITS:GROUP or REGEX=skip.
   std::string like;               // A folder whose config.json says the numbers; empty: none.
 
+  int64_t image_cache = int64_t{512} << 20;  // Features of pictures, of a model that reads them.
+
   // The prompt cache on disk, and `weir cache`.
   int64_t disk_cache = 0;      // Bytes; 0: there is none.
   std::string disk_cache_dir;  // Empty: a folder of the user's caches.

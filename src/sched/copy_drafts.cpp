@@ -23,9 +23,10 @@ void draft_copy(DraftOrder& order) {
     const int32_t from = match.end + static_cast<int32_t>(i);
     const int32_t token =
         from < text.size() ? text[from] : order.drafts[static_cast<size_t>(from - text.size())].token;
+    if (token == TextIndex::kNoToken) return;
     order.drafts[i] = {.token = token, .sureness = sureness};
+    order.count = static_cast<int32_t>(i) + 1;
   }
-  order.count = static_cast<int32_t>(count);
 }
 
 }  // namespace

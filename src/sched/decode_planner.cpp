@@ -12,11 +12,6 @@ namespace weir::sched {
 
 namespace {
 
-// The part of a step's room that drafts have while there are prompts to compute. It is kept for
-// them before it is known how many there are: a 32nd costs prompts 3 % of their rows at most, which
-// are less than that of a step's time, and is what a few sequences can use.
-constexpr int32_t kDraftPart = 32;
-
 int32_t blocks_missing(const Step& step) {
   int32_t blocks = 0;
   for (const Slice& slice : step.slices) blocks += blocks_missing(slice);

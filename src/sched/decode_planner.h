@@ -30,6 +30,11 @@ namespace weir::sched {
 
 class DecodePlanner {
  public:
+  // The part of a step's room that drafts have while there are prompts to compute. It is kept for
+  // them before it is known how many there are: a 32nd costs prompts 3 % of their rows at most,
+  // which are less than that of a step's time, and is what a few sequences can use.
+  static constexpr int32_t kDraftPart = 32;
+
   // Both outlive it.
   DecodePlanner(OpenSequences& open, Admission& admission);
 

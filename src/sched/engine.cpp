@@ -110,8 +110,8 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
       keeper(options.keep, state.memory.pools(), state.memory.cache(), state.pages),
       toucher(state.memory.pools(), state.pages),
       disk_is_shared(options.disk_is_shared),
-      buffers{StepBuffer(state.limits.step_tokens_max, state.limits.running_max),
-              StepBuffer(state.limits.step_tokens_max, state.limits.running_max)},
+      buffers{StepBuffer(state.limits.rows_max(), state.limits.running_max),
+              StepBuffer(state.limits.rows_max(), state.limits.running_max)},
       slab(slab_rows(state.limits), state.limits.running_max) {
   if (state.disk != nullptr) {
     spill.emplace(*state.memory.cache(), state.pages, *state.disk);
@@ -143,6 +143,7 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   if (idle_before) {
     publish(other);
     plan_done = state.scheduler.open().plan;  // The step that is planned has no rows.
+    if (state.pictures) state.pictures->settle(plan_done);
     prepare(other, /*other_runs=*/false);
   } else {
     spare = &other;
@@ -155,8 +156,16 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
     execute_slab(seconds(Clock::now() - begin));
   }
   coming = 1 - coming;
-  if (!idle_before || slab_runs) rest_time = begin + rest_after;
-  return !idle_before || !other.empty() || slab_runs;
+  const bool encodes = state.pictures && state.pictures->busy();
+  if (encodes) {
+    // Clients have their tokens before pictures are encoded for as long as the step has taken.
+    publish_others(waiting);
+    if (!idle_before) publish_turn();
+    if (const auto failed = state.pictures->advance(seconds(Clock::now() - begin)))
+      for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
+  }
+  if (!idle_before || slab_runs || encodes) rest_time = begin + rest_after;
+  return !idle_before || !other.empty() || slab_runs || encodes;
 }
 
 // Another engine's results, while the team computes.
@@ -241,6 +250,7 @@ void Engine::Impl::end_slab() {
 void Engine::Impl::publish(StepBuffer& ran) {
   publisher.publish(ran);
   plan_done = std::max(plan_done, ran.plan);
+  if (state.pictures) state.pictures->settle(plan_done);
   note_steps(state.scheduler.open().plan);
   if (state.published) update_gauges();
   wake_readers();
@@ -359,6 +369,7 @@ Engine::Engine(const EngineOptions& options, exec::Executor& executor, EngineHan
     : impl_(std::make_unique<Impl>(options, executor, handle, std::move(wake))) {
   handle.vocab_size_.store(impl_->state.facts.spec->vocab_size, std::memory_order_relaxed);
   handle.hidden_size_.store(impl_->state.facts.spec->hidden_size, std::memory_order_relaxed);
+  handle.media_ = impl_->state.media_limits();
   handle.tokens_max_.store(std::min(impl_->state.context_max, impl_->state.scheduler.tokens_max()),
                            std::memory_order_release);
 }

@@ -77,6 +77,7 @@ Result<void> EngineHandle::check(const Request& request) const {
     if (token < 0 || token >= vocab_size)
       return fail(ErrorCode::kInvalid, "Expected token ids below " + std::to_string(vocab_size) +
                                            ", found " + std::to_string(token));
+  if (request.media) return check_media(*request.media, std::ssize(request.prompt), media_);
   return {};
 }
 

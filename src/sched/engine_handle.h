@@ -84,6 +84,7 @@ class EngineHandle {
   std::atomic<int32_t> hidden_size_{0};
   Bell& bell_;                      // The engine's thread sleeps on it when idle.
   std::atomic<uint32_t> sheds_{0};  // How often it was asked to give memory back.
+  MediaLimits media_;  // Written before tokens_max_ is.
   EngineStats stats_;
   std::atomic<bool> keeps_on_disk_{false};
 };

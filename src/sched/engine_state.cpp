@@ -21,6 +21,8 @@ Limits limits_of(const EngineOptions& options, const exec::ExecutorFacts& facts,
           .slab_tokens_max = facts.slab_rows,
           .draft_rows_max =
               states ? facts.draft_rows_max : std::numeric_limits<int32_t>::max(),
+          .both_ways = facts.spec->both_ways,
+          .span_rows_max = facts.spec->both_ways != model::BothWays::kNone ? facts.rows_max : 0,
           .adapters_max = options.adapters_max};
 }
 
@@ -31,7 +33,7 @@ int32_t context_of(const EngineOptions& options, const exec::ExecutorFacts& fact
 
 kv::MemoryLoad load_of(const Limits& limits) {
   return {.running_max = limits.running_max,
-          .rows_max = limits.step_tokens_max + limits.slab_tokens_max};
+          .rows_max = limits.rows_max() + limits.slab_tokens_max};
 }
 
 }  // namespace
@@ -56,6 +58,9 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
     handle.keeps_on_disk_.store(true, std::memory_order_relaxed);
     scheduler.use_disk(loads.emplace(memory, pages, *disk, context_max));
   }
+  if (exec::Encoder* encoder = executor.encoder())
+    scheduler.use_pictures(pictures.emplace(*encoder, facts.spec->hidden_size,
+                                            options.image_cache_bytes, stats));
   CHECK(handle.queue_max_ <= limits.queue_max);
   CHECK(!memory.has_states() || pages.state_slots().running >= limits.running_max);
   // A slice may stand further on by drafts of the step before. Those and its own rows are at most a
@@ -72,7 +77,13 @@ void EngineState::finish(Sequence* seq, FinishReason reason) {
   request->preemptions = seq->preemptions;
   handle.open_.fetch_sub(1, std::memory_order_seq_cst);
   request->log.finish(reason);
-  if (seq->steps == 0) sequences.give_back(seq);
+  if (seq->steps == 0) give_back(seq);
+}
+
+// No step refers to it.
+void EngineState::give_back(Sequence* seq) {
+  if (pictures) pictures->let_go(seq);
+  sequences.give_back(seq);
 }
 
 void EngineState::fail(Sequence* seq, const std::string& why) {
@@ -96,11 +107,29 @@ void EngineState::release(const StepBuffer& step) {
   for (const Slice& slice : step.step.slices) {
     CHECK(slice.seq->steps > 0);
     if (--slice.seq->steps == 0 && slice.seq->state == Sequence::State::kEnded)
-      sequences.give_back(slice.seq);
+      give_back(slice.seq);
   }
 }
 
+// A span that is computed in one step has room beside generated tokens, which are never more than a
+// usual step has; if such a step is no larger than others, beside a row of each sequence that may
+// run, and drafts.
+MediaLimits EngineState::media_limits() const {
+  if (!pictures) return {};
+  const int32_t beside = limits.running_max + limits.step_tokens_max / DecodePlanner::kDraftPart;
+  const int32_t rows = limits.slab_tokens_max > 0
+                           ? limits.slab_tokens_max
+                           : limits.rows_max() - std::min(beside, limits.step_tokens_max);
+  return {.taken = true,
+          .row_bytes = pictures->bytes_of_rows(1),
+          .features_bytes_max = pictures->bytes_max(),
+          .both_ways = limits.both_ways,
+          .span_tokens_max = rows,
+          .three_positions = model::has_three_positions(*facts.spec)};
+}
+
 void EngineState::check() const {
+  if (pictures) pictures->check();
   scheduler.open().check();
   const auto open = std::ranges::count_if(
       sequences.all(), [](const Sequence& seq) { return seq.request != nullptr; });

@@ -12,6 +12,7 @@
 #include "sched/disk_loads.h"
 #include "sched/engine_handle.h"
 #include "sched/engine_options.h"
+#include "sched/pictures.h"
 #include "sched/scheduler.h"
 #include "sched/sequence_pool.h"
 #include "sched/step_buffer.h"
@@ -29,6 +30,8 @@ struct EngineState {
   // The step has ended, or will never run: it refers to its sequences no more.
   void release(const StepBuffer& step);
   void check() const;
+  // What a request may have of pictures.
+  MediaLimits media_limits() const;
 
   exec::Executor& executor;
   const exec::ExecutorFacts facts;
@@ -42,10 +45,14 @@ struct EngineState {
   Scheduler scheduler;
   kv::disk::DiskCache* const disk;  // Null: there is none,
   std::optional<DiskLoads> loads;   // and no loads.
+  std::optional<Pictures> pictures;  // None: the model takes none.
   SequencePool sequences;
 
   StepBuffer* running = nullptr;  // The step that is computed.
   bool published = false;         // The reader has something to look at since the last wake.
+
+ private:
+  void give_back(Sequence* seq);
 };
 
 }  // namespace weir::sched

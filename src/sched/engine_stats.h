@@ -131,6 +131,15 @@ struct EngineStats : FigureList {
   Figure<Histogram> queue_time{*this, "queue_seconds", "From arrival to the first planned slice."};
   Figure<Histogram> step_time{*this, "step_seconds", "Duration of a forward pass."};
 
+  // Of a model that reads pictures; 0 for others.
+  Figure<Counter> image_encoded{*this, "image_encoded", "Pictures whose features were computed."};
+  Figure<Counter> image_hits{*this, "image_cache_hits",
+                             "Pictures whose features the image cache had."};
+  Figure<Gauge> image_seconds{*this, "image_encode_seconds",
+                              "Time that the features of pictures have taken."};
+  Figure<Gauge> image_bytes{*this, "image_cache_bytes",
+                            "Memory of pictures' features that are kept."};
+
   // Of prompts and of answers together. Not in the list: pages show it by another name only.
   Histogram step_tokens{Histogram::Scale::kCounts};
 

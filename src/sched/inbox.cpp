@@ -1,12 +1,28 @@
 #include "sched/inbox.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <thread>
 
 #include "base/trace.h"
+#include "kv/hash128.h"
 
 namespace weir::sched {
+
+namespace {
+
+// Of its tokens and its pictures.
+uint64_t hash_of_prompt(const Request& request) {
+  const auto tokens = static_cast<int32_t>(request.prompt.size());
+  const std::array<MediaHash, 2> parts = {
+      hash_within(*request.media, 0, tokens),
+      kv::hash128({reinterpret_cast<const char*>(request.prompt.data()),
+                   request.prompt.size() * sizeof(int32_t)})};
+  return kv::hash128({reinterpret_cast<const char*>(&parts), sizeof parts})[0];
+}
+
+}  // namespace
 
 void Inbox::drain() {
   const trace::Scope scope(trace::Kind::kEngine, "inbox");
@@ -29,8 +45,28 @@ void Inbox::submit(Request* request) {
   identity.format = static_cast<uint32_t>(state_.pages.format().kind());
   if (state_.disk != nullptr) identity.secret = state_.disk->secret();
   identity.arithmetic = static_cast<uint32_t>(state_.facts.compute);
+  if (request->media) note_media(seq, identity);
   seq->salt = kv::PrefixCache::salt(identity);
   state_.scheduler.submit(seq);
+}
+
+// Where all tokens of a prompt see each other, what is remembered of one depends on all of them. And
+// where a layer's window is shorter than a span that sees both ways, the first tokens of a span are
+// needed longer than the window keeps them: such a span is always computed whole.
+void Inbox::note_media(Sequence* seq, kv::PrefixIdentity& identity) const {
+  const PromptMedia& media = *seq->media;
+  const model::BothWays both_ways = state_.limits.both_ways;
+  if (model::has_three_positions(*state_.facts.spec)) seq->rope_shift = shift_of(media);
+  if (both_ways == model::BothWays::kPrompt) identity.media = hash_of_prompt(*seq->request);
+  int32_t window = std::numeric_limits<int32_t>::max();
+  for (const kv::PageGroup& group : state_.pages.groups())
+    if (group.window > 0) window = std::min(window, group.window);
+  for (int32_t from = 0;;) {
+    const model::Mask span = span_after(media, both_ways, seq->prompt_length, from);
+    if (span.begin == span.end) return;
+    if (span.end - span.begin > window) seq->whole_prompt = true;
+    from = span.end;
+  }
 }
 
 // The request may have finished and be gone, so its address is all that is looked at. A new one at

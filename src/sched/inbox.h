@@ -19,6 +19,7 @@ class Inbox {
 
  private:
   void submit(Request* request);
+  void note_media(Sequence* seq, kv::PrefixIdentity& identity) const;
   void cancel(const Request* request);
 
   EngineState& state_;

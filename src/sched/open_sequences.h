@@ -20,6 +20,7 @@
 namespace weir::sched {
 
 class DiskLoads;
+class Pictures;
 
 class OpenSequences {
  public:
@@ -56,7 +57,8 @@ class OpenSequences {
   kv::SequenceMemory& memory;
   Shares shares;
   uint64_t plan = 1;  // The number of the plan that is made; 0 is none.
-  DiskLoads* disk = nullptr;  // Null: nothing is kept on disk.
+  DiskLoads* disk = nullptr;     // Null: nothing is kept on disk.
+  Pictures* pictures = nullptr;  // Null: prompts have none.
 
  private:
   std::vector<Sequence*> running_;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <tuple>
 
+#include "sched/pictures.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
 
@@ -31,19 +32,24 @@ PromptPlanner::PromptPlanner(OpenSequences& open) : open_(open), shares_(open.sh
 }
 
 void PromptPlanner::plan_step(Step& step, int32_t tokens_max, int32_t beside) {
-  plan(step, tokens_max, beside, kBesideEnds);
+  plan(step, tokens_max, beside, kBesideEnds, open_.limits.rows_max());
 }
 
 void PromptPlanner::plan_slab(Step& slab, int32_t tokens_max, int32_t beside) {
-  plan(slab, tokens_max, beside, tokens_max);
+  plan(slab, tokens_max, beside, tokens_max, tokens_max);
 }
 
-void PromptPlanner::plan(Step& step, int32_t tokens_max, int32_t beside, int32_t beside_ends) {
+void PromptPlanner::plan(Step& step, int32_t tokens_max, int32_t beside, int32_t beside_ends,
+                         int32_t rows_max) {
   shares_ = StepShares(open_.shares, tokens_max);
   choose(step);
   const Sequence* const waited = oldest_due();
-  const int32_t due_part =
+  int32_t due_part =
       waited == nullptr ? 0 : std::min(tokens_left(waited), std::max(tokens_max / kDuePart, 1));
+  if (waited != nullptr && waited->media) {
+    const model::Mask span = span_of(waited, waited->computed);
+    due_part = std::max(due_part, std::min(span.end - waited->computed, tokens_max));
+  }
   bool waited_is_planned = false;
   int32_t ended = 0,
           beside_ended = 0;  // Tokens of prompts that end in this step, and of longer ones.
@@ -70,12 +76,39 @@ void PromptPlanner::plan(Step& step, int32_t tokens_max, int32_t beside, int32_t
     // What a preempted sequence had generated comes in a slice of its own.
     if (open_.limits.prompts_differ_from && seq->computed < seq->prompt_length)
       count = std::min(count, seq->prompt_length - seq->computed);
+    if (seq->media && seq->computed < seq->prompt_length) {
+      const bool first = step.prefill_tokens == 0 || seq == waited;
+      count = within_pictures(seq, count, first ? rows_max - step.token_count : 0);
+      if (count == 0) continue;
+    }
     open_.memory.grow(seq->memory, seq->computed + count);
     if (open_.shares.several()) shares_.add_prompt(*seq->share, count * row_cost(seq));
     if (longer) beside_ended += count;
     if (count == left) ended += count;
     add(step, {.seq = seq, .first = seq->computed, .count = count, .sample = count == left});
   }
+}
+
+// The first span of tokens that see both ways, beyond `from`; or an empty one.
+model::Mask PromptPlanner::span_of(const Sequence* seq, int32_t from) const {
+  return span_after(*seq->media, open_.limits.both_ways, seq->prompt_length, from);
+}
+
+// How many of the next `count` tokens a slice may have for the sake of pictures; more, up to
+// `whole_max`, where a span must be computed at once.
+int32_t PromptPlanner::within_pictures(const Sequence* seq, int32_t count,
+                                       int32_t whole_max) const {
+  const int32_t from = seq->computed, ready = Pictures::ready_until(seq) - from;
+  count = std::min(count, ready);
+  const model::Mask span = span_of(seq, from);
+  if (span.begin == span.end) return count;
+  if (from + count < span.end) {
+    if (from < span.begin) return std::min(count, span.begin - from);
+    if (span.end - from > std::min(whole_max, ready)) return 0;
+    count = span.end - from;
+  }
+  const model::Mask next = span_of(seq, span.end);
+  return next.begin == next.end ? count : std::min(count, next.begin - from);
 }
 
 const Sequence* PromptPlanner::oldest_due() const {

@@ -11,6 +11,11 @@
 // With those, what a prompt shares may reach further than what is computed of it; the rest of it
 // comes in slices like any other.
 //
+// Pictures. Of a prompt whose pictures are not encoded the tokens before the first of those are
+// computed. Where tokens see those after them (model::BothWays), a slice ends within no span of such
+// tokens and has one at most: one that begins with a span waits until the step has room for it, or
+// has the step's prompts to itself, which may make that longer than was asked.
+//
 // Callers (shares.h), where there are several of one priority. Prompts of callers with more credit
 // go first, by quarters of it (Shares::rank()); of those in debt the least in debt. They have what
 // step_shares.h allows them, or as many as the cost model does. A step becomes at most about twice
@@ -40,8 +45,11 @@ class PromptPlanner {
 
  private:
   // `beside_ends`: how many tokens longer prompts may have at least beside those that end.
-  void plan(Step& step, int32_t tokens_max, int32_t beside, int32_t beside_ends);
+  // `rows_max`: of everything in it, whatever a prompt must have at once.
+  void plan(Step& step, int32_t tokens_max, int32_t beside, int32_t beside_ends, int32_t rows_max);
   const Sequence* oldest_due() const;
+  model::Mask span_of(const Sequence* seq, int32_t from) const;
+  int32_t within_pictures(const Sequence* seq, int32_t count, int32_t whole_max) const;
   void choose(const Step& step);
   void order_by_caller();
   int32_t share_of(const Step& step, const Sequence* seq, int32_t beside);

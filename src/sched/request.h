@@ -20,6 +20,7 @@
 #include "grammar/matcher.h"
 #include "kv/prefix_identity.h"
 #include "sample/sampling_params.h"
+#include "sched/prompt_media.h"
 #include "sched/text_index.h"
 
 namespace weir::model {
@@ -63,6 +64,8 @@ struct Request {
 
   uint64_t id = 0;      // Unique in this process; for logs.
   const Prompt prompt;  // Not empty.
+  // The prompt's pictures; null: there are none. Choices of one prompt share them.
+  std::shared_ptr<const PromptMedia> media;
   const sample::SamplingParams sampling;
   const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.
   const bool want_logprobs;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "sched/disk_loads.h"
+#include "sched/pictures.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
 
@@ -97,11 +98,12 @@ void Scheduler::next_step(Step& step, const PromptTokens& prompt_tokens) {
   admission_.exchange();
   decodes_.plan(step, with_prompts ? prompt_tokens.max : 0);
   admission_.admit();
+  if (open_.pictures != nullptr) open_.pictures->look(open_.running());
   if (with_prompts)
     prompts_.plan_step(step, std::min(prompt_tokens.max, limits.step_tokens_max - step.token_count),
                   prompt_tokens.beside_decoders);
   commit(step);
-  CHECK(step.token_count <= limits.step_tokens_max);
+  CHECK(step.token_count <= limits.rows_max());
 }
 
 void Scheduler::next_slab(Step& slab) {

@@ -18,11 +18,13 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "kv/block.h"
 #include "kv/holding.h"
 #include "kv/prefix_cache.h"
 #include "sample/sampler.h"
+#include "sched/image_cache.h"
 #include "sched/request.h"
 
 namespace weir::sched {
@@ -85,6 +87,13 @@ struct Sequence final : kv::TokenKeys {
   // The request's. A step may compute with it after the request is gone.
   std::shared_ptr<const model::Adapter> adapter;
   float adapter_scale = 1;
+  std::shared_ptr<const PromptMedia> media;  // The request's, likewise.
+  // Where positions are three numbers: Batch::rope_shift of what comes after its pictures.
+  int32_t rope_shift = 0;
+  // Of its pictures the features that it has pinned, or null (pictures.h); empty: none. The plan with
+  // the last slice that has rows of them.
+  std::vector<ImageCache::Entry*> pictures;
+  uint64_t pictures_plan = 0;
   int32_t scored = 0;  // Leading positions whose next token's log-probability is planned.
   Pooling pooling = Pooling::kNone;
   std::vector<float> pooled;      // The request's, from its first slice on.
@@ -104,6 +113,9 @@ struct Sequence final : kv::TokenKeys {
   void read(int32_t block, kv::BlockTokens& tokens) const override {
     for (int32_t i = 0; i < kv::kPageTokens; ++i)
       tokens[static_cast<size_t>(i)] = key(block * kv::kPageTokens + i);
+    tokens.media = {};
+    if (media)
+      tokens.media = hash_within(*media, block * kv::kPageTokens, (block + 1) * kv::kPageTokens);
   }
 };
 

@@ -56,7 +56,7 @@ bool computed_in_step(const kv::SequenceMemory& memory, const Sequence* seq, con
     // Equal keys stand for equal tokens before this block.
     int32_t equal = other->memory.same_chain(seq->memory) ? begin : 0;
     while (equal < end && other->key(equal) == seq->key(equal)) ++equal;
-    if (equal == end) return true;
+    if (equal == end && same_before(other->media.get(), seq->media.get(), end)) return true;
   }
   return false;
 }

@@ -53,6 +53,10 @@ class SequencePool {
     seq->pooling = request->pooling;
     seq->slot = -1;
     seq->want_logprobs = request->want_logprobs;
+    seq->media = request->media;
+    seq->rope_shift = 0;
+    seq->pictures_plan = 0;
+    CHECK(seq->pictures.empty());
     seq->adapter = request->adapter;
     seq->adapter_scale = request->adapter_scale;
     return seq;
@@ -61,6 +65,7 @@ class SequencePool {
   // REQUIRES: ended, and no step refers to it.
   void give_back(Sequence* seq) {
     seq->adapter.reset();
+    seq->media.reset();
     CHECK(seq->state == Sequence::State::kEnded && seq->steps == 0 && seq->memory.empty());
     seq->state = Sequence::State::kFree;
     seq->sampler.reset();

@@ -3,6 +3,7 @@
 // Threads: the engine thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -23,7 +24,13 @@ struct Limits {
   int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
   // Drafts that are in steps, or were right and are still to be taken by states.
   int32_t draft_rows_max = std::numeric_limits<int32_t>::max();
+  // Where prompts have pictures: which of their tokens see both ways, and are computed in one step
+  // therefore; and of such a step all rows at most, if those may be more than of others.
+  model::BothWays both_ways = model::BothWays::kNone;
+  int32_t span_rows_max = 0;
   int32_t adapters_max = 1;     // Different ones that running sequences may have.
+
+  int32_t rows_max() const { return std::max(step_tokens_max, span_rows_max); }  // Of any step.
 };
 
 // The tokens [first, first + count) of one sequence, run together in one forward pass.

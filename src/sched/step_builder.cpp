@@ -17,7 +17,10 @@ using model::Wanted;
 
 StepBuilder::StepBuilder(EngineState& state, const EngineOptions& options,
                          Speculation& speculation)
-    : state_(state), speculation_(speculation), step_seconds_max_(options.step_seconds_max) {}
+    : state_(state),
+      speculation_(speculation),
+      step_seconds_max_(options.step_seconds_max),
+      three_positions_(model::has_three_positions(*state.facts.spec)) {}
 
 void StepBuilder::plan(StepBuffer& next, bool other_runs) {
   const trace::Scope scope(trace::Kind::kEngine, "plan");
@@ -92,15 +95,23 @@ void StepBuilder::write(StepBuffer& next, bool other_runs) const {
 
 void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_runs) const {
   const Sequence* seq = slice.seq;
+  const bool pictures = seq->media && slice.first < seq->prompt_length;
+  model::Mask mask;
+  if (pictures)
+    mask = span_after(*seq->media, state_.limits.both_ways, seq->prompt_length, slice.first);
+  if (mask.begin >= slice.first + slice.count) mask = {};
   next.batch.add_slice({.first_position = slice.first,
                         .after = slice.late > 0 ? seq->slot : -1,
                         .drafts = slice.drafts,
                         .replays = slice.replays,
                         .prompt_length = seq->prompt_length,
                         .memory = seq->memory.view(),
+                        .mask = mask,
+                        .rope_shift = seq->rope_shift,
                         .adapter = seq->adapter.get(),
                         .adapter_scale = seq->adapter_scale,
                         .sequence = state_.sequences.index_of(seq)});
+  if (pictures) return write_pictures(next, slice);
   for (int32_t i = slice.first; i < slice.first + slice.count - slice.drafts; ++i) {
     const bool known = i < seq->known && slice.late == 0;
     // What is not known is one token: the one that the running step chooses.
@@ -111,6 +122,43 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
       next.batch.add_place(seq->slot);
   }
   for (int32_t i = 0; i < slice.drafts; ++i) next.batch.add_token(0);  // Speculation::bind().
+}
+
+// A slice of a prompt, and of what came after it, if that is computed once more: all tokens are known.
+void StepBuilder::write_pictures(StepBuffer& next, const Slice& slice) const {
+  Sequence* const seq = slice.seq;
+  model::BatchBuilder& batch = next.batch;
+  const int32_t end = slice.first + slice.count;
+  CHECK(slice.drafts == 0 && slice.late == 0 && end <= seq->known);
+  int32_t at = slice.first;
+  const auto add_tokens = [&](int32_t until) {
+    for (; at < until; ++at) batch.add_token(seq->token(at));
+  };
+  const std::vector<Picture>& pictures = seq->media->pictures;
+  for (size_t i = 0; i < pictures.size() && pictures[i].first < end; ++i) {
+    if (pictures[i].end() <= at) continue;
+    int32_t row = 0;  // Of the picture: the run's first.
+    for (const FeatureRun& run : pictures[i].runs) {
+      const int32_t until = std::min(run.first + run.count, end);
+      if (at < until && run.first < end) {
+        add_tokens(run.first);
+        model::VectorRows rows = state_.pictures->rows(seq, i);
+        rows.rows = until - at;
+        rows.vectors += int64_t{row + at - run.first} * state_.facts.spec->hidden_size;
+        const std::span<const int32_t> ids(seq->request->prompt);
+        batch.add_vectors(rows, ids.subspan(static_cast<size_t>(at),
+                                            static_cast<size_t>(rows.rows)));
+        at = until;
+        Pictures::use(seq, state_.scheduler.open().plan);
+      }
+      row += run.count;
+    }
+  }
+  add_tokens(end);
+  if (!three_positions_) return;
+  std::vector<model::RopePosition> positions(static_cast<size_t>(slice.count));
+  rope_positions(*seq->media, slice.first, positions);
+  for (const model::RopePosition& position : positions) batch.set_rope_position(position);
 }
 
 void StepBuilder::want_rows(StepBuffer& next, const Slice& slice) {

@@ -27,6 +27,7 @@ class StepBuilder {
   void begin(Sequence* seq) const;
   void write(StepBuffer& next, bool other_runs) const;
   void write_slice(StepBuffer& next, const Slice& slice, bool other_runs) const;
+  void write_pictures(StepBuffer& next, const Slice& slice) const;
   static void want_rows(StepBuffer& next, const Slice& slice);
   static void want_scores(StepBuffer& next, const Slice& slice);
   static void want_hidden(StepBuffer& next, const Slice& slice);
@@ -35,6 +36,7 @@ class StepBuilder {
   EngineState& state_;
   Speculation& speculation_;
   const double step_seconds_max_;
+  const bool three_positions_;
   StepCost cost_;
   int32_t planned_decodes_ = 0;  // Rows of decoders in the last step that was planned.
 };

@@ -43,7 +43,7 @@ void TextIndex::append(int32_t token) {
   const int32_t place = size_++;
   tokens_[at(place)] = token;
   previous_[at(place)] = 0;
-  if (place - begin() < kKey - 1) return;
+  if (place - begin() < kKey - 1 || token == kNoToken) return;
   int32_t& head = heads_[head_of(tokens_[at(place - 2)], tokens_[at(place - 1)], token)];
   previous_[at(place)] = head;
   head = place + 1;

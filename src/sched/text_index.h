@@ -23,6 +23,9 @@ class TextIndex {
   static constexpr int32_t kLooks = 16;
   static constexpr int32_t kTailMax = 32;  // Longer matches count as this long.
 
+  // In place of a token: a row of a picture, which no answer repeats.
+  static constexpr int32_t kNoToken = -1;
+
   // For so many tokens.
   explicit TextIndex(int64_t tokens);
   static size_t memory_bytes(int64_t tokens);

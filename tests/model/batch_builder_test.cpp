@@ -12,20 +12,16 @@ namespace {
 TEST(BatchBuilder, CutsTheLastRowsOfSlices) {
   BatchBuilder builder(16, 3);
   const std::array<float, 4> vectors{};
-  const auto add = [&](const BatchSlice& slice, std::vector<int32_t> tokens, int32_t position) {
+  const auto add = [&](const BatchSlice& slice, std::vector<int32_t> tokens) {
     builder.add_slice(slice);
-    for (const int32_t token : tokens) {
-      builder.add_token(token);
-      builder.set_rope_position({position, position, position});
-      ++position;
-    }
+    builder.add_tokens(tokens);
   };
-  add({.drafts = 3, .memory = {}}, {10, 11, 12, 13}, 100);
+  add({.drafts = 3, .memory = {}}, {10, 11, 12, 13});
   builder.want(Wanted::kVerify, 0, 4);
-  add({.drafts = 2, .memory = {}}, {20, 21, 22}, 200);
+  add({.drafts = 2, .memory = {}}, {20, 21, 22});
   builder.want(Wanted::kVerify, 0, 3);
   builder.add_slice({.memory = {}});
-  builder.add_vectors(vectors.data(), 1);
+  builder.add_vectors({.rows = 1, .vectors = vectors.data()}, std::array{30});
   builder.set_rope_position({300, 300, 300});
   builder.add_token(31);
   builder.set_rope_position({301, 301, 301});
@@ -34,7 +30,7 @@ TEST(BatchBuilder, CutsTheLastRowsOfSlices) {
 
   const Batch batch = builder.batch();
   EXPECT_EQ(std::vector(batch.tokens.begin(), batch.tokens.end()),
-            (std::vector<int32_t>{10, 11, 12, 20, 0, 31}));
+            (std::vector<int32_t>{10, 11, 12, 20, 30, 31}));
   ASSERT_EQ(batch.slices.size(), 3u);
   EXPECT_EQ(batch.slices[1].row_begin, 3);
   EXPECT_EQ(batch.slices[2].row_begin, 4);
@@ -46,9 +42,9 @@ TEST(BatchBuilder, CutsTheLastRowsOfSlices) {
   EXPECT_EQ(batch.wanted[1].row_begin, 3);
   EXPECT_EQ(batch.wanted[2].row_begin, 5);
   EXPECT_EQ(batch.vectors[0].row_begin, 4);
-  ASSERT_EQ(batch.rope_positions.size(), 6u);
-  EXPECT_EQ(batch.rope_positions[3], (RopePosition{200, 200, 200}));
-  EXPECT_EQ(batch.rope_positions[5], (RopePosition{301, 301, 301}));
+  EXPECT_EQ(batch.rope_position(batch.slices[1], 3, 17), (RopePosition{17, 17, 17}));
+  EXPECT_EQ(batch.rope_position(batch.slices[2], 4, 17), (RopePosition{300, 300, 300}));
+  EXPECT_EQ(batch.rope_position(batch.slices[2], 5, 18), (RopePosition{301, 301, 301}));
 }
 
 }  // namespace

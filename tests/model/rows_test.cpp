@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "model/batch_builder.h"
@@ -52,6 +53,7 @@ struct Input {
   std::vector<Numbers> rows;  // [tokens][kHidden]: what they begin with.
   Mask mask{};
   std::vector<RopePosition> positions{};  // Empty: the rows' own.
+  std::vector<Numbers> level{};           // Added to the rows after the first layer; or empty.
 };
 
 std::vector<Numbers> embedded(const Weights& w) {
@@ -109,8 +111,11 @@ void attend(const Attention& a, const Weights& w, int layer, const Input& input,
 std::vector<float> reference(const std::vector<Attention>& layers, const Weights& w,
                              const Input& input) {
   std::vector<Numbers> residual = input.rows;
-  for (size_t i = 0; i < layers.size(); ++i)
+  for (size_t i = 0; i < layers.size(); ++i) {
     attend(layers[i], w, static_cast<int>(i), input, residual);
+    for (size_t p = 0; i == 0 && p < input.level.size(); ++p)
+      for (size_t k = 0; k < kHidden; ++k) residual[p][k] += input.level[p][k];
+  }
   std::vector<float> logits;
   const std::vector<float>& norm = w.at("model.norm.weight");
   for (Numbers& row : residual) {
@@ -198,8 +203,9 @@ TEST(Rows, OfASpanSeeEachOtherInEveryKernel) {
   }
 }
 
-// A pass over the whole prompt whose rows have angles of their own.
-std::vector<float> logits_at(const TwoLayers& tested, const std::vector<RopePosition>& positions) {
+// A pass over the whole prompt, whose rows `fill` adds to the slice that is open.
+std::vector<float> logits_with(const TwoLayers& tested, const BatchSlice& slice,
+                               const std::function<void(BatchBuilder&)>& fill) {
   struct Keep final : RowSink {
     void on_rows(int32_t, int32_t first, Rows rows, int) override {
       std::ranges::copy(rows.row(0), logits.begin() + first * kVocab);
@@ -213,16 +219,24 @@ std::vector<float> logits_at(const TwoLayers& tested, const std::vector<RopePosi
   EXPECT_TRUE(cache);
   const std::array<int32_t, 2> pages = {0, 1};
   BatchBuilder builder;
-  builder.add_slice({.prompt_length = kTokens, .memory = {pages.data()}});
-  const std::vector<int32_t> tokens = prompt_tokens();
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    builder.add_token(tokens[i]);
-    if (!positions.empty()) builder.set_rope_position(positions[i]);
-  }
+  BatchSlice whole = slice;
+  whole.prompt_length = kTokens;
+  whole.memory = {pages.data()};
+  builder.add_slice(whole);
+  fill(builder);
   builder.want(Wanted::kScore, 0, kTokens);
   const Batch batch = builder.batch();
   team.run([&](int member) { model->forward(batch, *cache, keep, team, member); });
   return keep.logits;
+}
+
+// Whose rows have angles of their own.
+std::vector<float> logits_at(const TwoLayers& tested, const std::vector<RopePosition>& positions,
+                             int32_t shift = 0) {
+  return logits_with(tested, {.rope_shift = shift, .memory = {}}, [&](BatchBuilder& builder) {
+    builder.add_tokens(prompt_tokens());
+    for (const RopePosition& position : positions) builder.set_rope_position(position);
+  });
 }
 
 TEST(Rows, MayTurnByThreePositions) {
@@ -238,11 +252,38 @@ TEST(Rows, MayTurnByThreePositions) {
       layer.rope.sections_interleaved = interleaved;
     }
     EXPECT_EQ(logits_at(model, equal), logits_at(model, {}));
+    std::vector<RopePosition> later = equal;
+    for (RopePosition& position : later)
+      for (int32_t& axis : position) axis += 5;
+    EXPECT_EQ(logits_at(model, later), logits_at(model, {}, /*shift=*/5));
     const Input input = {.rows = embedded(model.weights), .positions = three};
     const std::vector<float> found = logits_at(model, three);
     EXPECT_LT(largest_difference(found, reference(model.layers, model.weights, input)), 1e-4);
     EXPECT_GT(largest_difference(found, logits_at(model, equal)), 1e-2);
   }
+}
+
+TEST(Rows, MayHaveALevelAddedAfterALayer) {
+  const TwoLayers model;
+  const size_t begin = kTokens - 3;
+  Input input = {.rows = embedded(model.weights)};
+  input.level.assign(kTokens, Numbers(kHidden));
+  for (size_t p = begin; p < kTokens; ++p)
+    for (size_t i = 0; i < kHidden; ++i) input.level[p][i] = 0.02 * double((p * 3 + i) % 7);
+  std::vector<float> vectors = flat({input.rows.begin() + begin, input.rows.end()});
+  const std::vector<float> level = flat({input.level.begin() + begin, input.level.end()});
+  const auto stride = static_cast<int64_t>(vectors.size());
+  vectors.insert(vectors.end(), level.begin(), level.end());
+  const std::vector<int32_t> tokens = prompt_tokens();
+  const std::vector<float> found = logits_with(model, {.memory = {}}, [&](BatchBuilder& builder) {
+    builder.add_tokens(std::span(tokens).first(begin));
+    builder.add_vectors({.rows = kTokens - static_cast<int32_t>(begin),
+                         .vectors = vectors.data(),
+                         .levels = 1,
+                         .level_stride = stride});
+  });
+  EXPECT_LT(largest_difference(found, reference(model.layers, model.weights, input)), 1e-4);
+  EXPECT_GT(largest_difference(found, logits_at(model, {})), 1e-2);
 }
 
 TEST(Rows, SectionsThatAreNotThePairsAreRefused) {

@@ -29,6 +29,7 @@ struct RunnerOptions {
   // The engine waits for begin(), so that its first step knows all requests, whatever the threads'
   // turns are.
   bool held = false;
+  exec::Encoder* encoder = nullptr;  // Null: prompts have no pictures.
   bool computed_drafts = false;  // Of the model's drafter, if it has one, as many as it can.
 };
 
@@ -43,6 +44,7 @@ class EngineRunner {
     thread_ = std::thread([this, &model, &ops, options, &ready] {
       ThreadTeam team(options.members);
       exec::CpuExecutor executor(model, ops, team);
+      if (options.encoder != nullptr) executor.use(*options.encoder);
       CHECK(take_memory(executor, model, options).has_value());
       EngineOptions engine_options = options.engine;
       std::optional<ComputedDrafts> drafts;

@@ -5,7 +5,8 @@
 // Keys hold the token, values hold the length that a length-dependent rope would have used. Layers
 // with a window add a hash of what they see, each from pages of its own, and a state adds one of
 // all tokens, which it takes in one by one: a stale slot, or another's, or a checkpoint that is not
-// of these tokens, is found out.
+// of these tokens, is found out. A row that begins with a vector, or is turned by three positions, or
+// sees both ways, leaves a hash of all that in place of its token.
 #pragma once
 
 #include <algorithm>
@@ -46,6 +47,17 @@ struct FakeModelOptions {
   std::vector<int32_t> windows = {};  // Layers with a window, besides
   bool whole_context = true;          // the one without.
   bool states = false;
+  bool three_positions = false;
+  model::BothWays both_ways = model::BothWays::kNone;
+};
+
+// What a row begins with: numbers, its vector's and of its levels, or if there are none its token;
+// and how it is turned and sees.
+struct RowContents {
+  int32_t token = 0;
+  std::vector<float> numbers = {};
+  model::RopePosition turned{};
+  model::Mask mask{};
 };
 
 class FakeModel final : public model::Model {
@@ -62,7 +74,9 @@ class FakeModel final : public model::Model {
       attention.rope.scaling = model::Rope::kDynamic;
       attention.rope.original_context = static_cast<float>(options.original_context);
     }
+    if (options.three_positions) attention.rope.sections = {2, 1, 1};
     spec_.sublayers.assign(kSublayers, {.op = attention});
+    spec_.both_ways = options.both_ways;
     options_.rows_max = options.rows_max;
     options_.context_max = options.context_max;
     options_.slab_rows = options.slab_rows;
@@ -177,6 +191,19 @@ class FakeModel final : public model::Model {
     return std::max({prompt_length, position + 1, fake_.original_context});
   }
 
+  // What the row at `position` leaves in place of its token: of a text that.
+  int32_t left_by(const RowContents& row, int32_t position) const {
+    const bool turned =
+        fake_.three_positions && row.turned != model::RopePosition{position, position, position};
+    if (row.numbers.empty() && !turned && row.mask.end == 0) return row.token;
+    uint64_t hash = row.numbers.empty() ? mix(1, static_cast<uint64_t>(row.token)) : 2;
+    for (const float number : row.numbers) hash = mix(hash, std::bit_cast<uint32_t>(number));
+    for (const int32_t axis : row.turned) hash = mix(hash, static_cast<uint64_t>(turned ? axis : 0));
+    hash = mix(mix(hash, static_cast<uint64_t>(row.mask.begin)),
+               static_cast<uint64_t>(row.mask.end));
+    return static_cast<int32_t>(hash >> 34) + fake_.vocab_size;
+  }
+
   // What the token at the end of `text` gives. `whole`: the hash of all of it.
   struct Cell {
     int32_t token = 0;
@@ -225,6 +252,23 @@ class FakeModel final : public model::Model {
     return pages.base + page * pages.page_bytes + lane * int64_t{sizeof(int32_t)};
   }
 
+  RowContents contents(const model::Batch& batch, const model::BatchSlice& slice, int32_t row,
+                       int32_t position) const {
+    RowContents contents = {.turned = batch.rope_position(slice, row, position)};
+    if (position >= slice.mask.begin && position < slice.mask.end) contents.mask = slice.mask;
+    for (const model::VectorRows& part : batch.vectors) {
+      if (row < part.row_begin || row >= part.row_begin + part.rows) continue;
+      const int64_t at = int64_t{row - part.row_begin} * fake_.hidden_size;
+      for (int64_t level = 0; level <= part.levels; ++level) {
+        const float* const from = part.vectors + level * part.level_stride + at;
+        contents.numbers.insert(contents.numbers.end(), from, from + fake_.hidden_size);
+      }
+      return contents;
+    }
+    contents.token = batch.token_of(row);
+    return contents;
+  }
+
   void store(const model::Batch& batch, const model::BatchSlice& slice, const kv::KvCache& kv,
              uint64_t* states) const {
     const auto slot_state = [&](int32_t slot) { return kv.state(layer_count(), slot); };
@@ -252,10 +296,9 @@ class FakeModel final : public model::Model {
     }
     const int32_t certain = slice.rows - slice.drafts;
     for (int32_t i = 0; i < slice.rows; ++i) {
-      int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
-      if (token < 0) token = batch.before[-token - 1].token;
-      if (fails && fails(slice)) token = -1;
       const int32_t position = first + i;
+      int32_t token = left_by(contents(batch, slice, slice.row_begin + i, position), position);
+      if (fails && fails(slice)) token = -1;
       const int32_t length = rope_length(slice.prompt_length, position);
       for (int32_t layer = 0; layer < layer_count() && position >= slice.memory.kept; ++layer) {
         std::memcpy(slot(kv, layer, slice, position, false), &token, sizeof token);
@@ -298,6 +341,7 @@ class FakeModel final : public model::Model {
       CHECK(slice.row_begin == row && slice.rows > 0 && slice.memory.tables != nullptr);
       CHECK(slice.first_position >= 0 && slice.prompt_length > 0);
       CHECK(batch.first(slice) + slice.rows <= fake_.context_max);
+      CHECK(slice.mask.end == 0 || slice.first_position + slice.rows >= slice.mask.end);
       row += slice.rows;
     }
     CHECK(row == batch.rows());
@@ -330,8 +374,10 @@ struct Answer {
 };
 
 // What the request must give, whatever runs beside it. `matcher`: the position that it began with.
+// `rows`: of its prompt, what they begin with; empty: their tokens.
 inline Answer reference_answer(const FakeModel& model, const Request& request,
-                               std::unique_ptr<grammar::Matcher> matcher = nullptr) {
+                               std::unique_ptr<grammar::Matcher> matcher = nullptr,
+                               const std::vector<RowContents>& rows = {}) {
   const int32_t vocab = model.spec().vocab_size;
   sample::Sampler sampler(request.sampling, request.prompt, vocab, request.max_tokens);
   sampler.constrain(std::move(matcher));
@@ -340,9 +386,13 @@ inline Answer reference_answer(const FakeModel& model, const Request& request,
   const auto prompt_length = static_cast<int32_t>(request.prompt.size());
   uint64_t whole = 0;
   std::vector<FakeModel::Cell> text;
+  const int32_t shift = rows.empty() ? 0 : rows.back().turned[0] + 1 - prompt_length;
   const auto add = [&](int32_t token) {
     const auto position = static_cast<int32_t>(text.size());
-    text.push_back({token, model.rope_length(prompt_length, position)});
+    const int32_t shifted = position + shift;
+    RowContents row = {.token = token, .turned = {shifted, shifted, shifted}};
+    if (position < std::ssize(rows)) row = rows[static_cast<size_t>(position)];
+    text.push_back({model.left_by(row, position), model.rope_length(prompt_length, position)});
     whole = FakeModel::add(whole, text.back());
   };
   for (const int32_t token : request.prompt) add(token);

@@ -271,7 +271,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
       if (options.copies && limits[i] > 1) {
         owned.request->text =
             std::make_unique<sched::TextIndex>(static_cast<int64_t>(prompts[i].size()) + limits[i]);
-        owned.request->text->append(prompts[i]);
+        sched::append_prompt(prompts[i], owned.request->media.get(), *owned.request->text);
         owned.request->prediction = prediction;
       }
       if (matcher) owned.request->matcher = std::make_unique<grammar::Matcher>(*matcher);

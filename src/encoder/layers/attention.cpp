@@ -1,9 +1,10 @@
-// Attention in which every row of a view sees every other one: the kernels of the text's attention,
-// over pages that hold the keys and values of one pass.
+// Attention in which every row of a view sees every other one, or those of its window: the kernels
+// of the text's attention, over pages that hold the keys and values of one pass.
 #include <numeric>
 
 #include "encoder/layers/products.h"
 #include "encoder/layers/residual.h"
+#include "model/batch.h"
 
 namespace weir::encoder {
 
@@ -189,30 +190,38 @@ class AttentionLayer final : public Layer {
   }
 
   void attend(const Pass& pass) const {
-    const kernels::KvPages kv = pages(pass);
-    const auto kernel = exact_ ? pass.ops.attend : pass.ops.attend_prompt;
-    int64_t first = 0;  // Claims of the views before.
+    int64_t first = 0;  // Claims of the rows before.
     int64_t claim = pass.team.claim();
-    for (const View& view : pass.views) {
-      const int32_t blocks = (view.rows() + kQueryRows - 1) / kQueryRows;
-      for (; claim < first + int64_t{blocks} * op_.heads; claim = pass.team.claim()) {
-        const auto head = static_cast<int32_t>((claim - first) / blocks);
-        const auto row = static_cast<int32_t>((claim - first) % blocks) * kQueryRows;
-        const int64_t at = view.row_begin + row, column = int64_t{head} * step_;
-        kernel(kv, {.q = pass.ws.at(qkv_) + at * 3 * spread_ + column,
-                    .q_stride = int64_t{3} * spread_,
-                    .out = pass.ws.at(attended_) + at * spread_ + column,
-                    .out_stride = spread_,
-                    .rows = std::min(kQueryRows, view.rows() - row),
-                    .first_position = row,
-                    .pages = pass.ws.at(page_numbers_) + first_page(pass, view),
-                    .kv_head = head,
-                    .scale = op_.scale,
-                    .span_end = view.rows(),
-                    .scratch = pass.scratch()});
+    for (const View& view : pass.views)
+      for (int32_t begin = 0, end = 0; begin < view.rows(); begin = end) {
+        end = op_.windows ? view.window_end(begin) : view.rows();
+        const int32_t blocks = (end - begin + kQueryRows - 1) / kQueryRows;
+        for (; claim < first + int64_t{blocks} * op_.heads; claim = pass.team.claim()) {
+          const auto head = static_cast<int32_t>((claim - first) / blocks);
+          const auto block = static_cast<int32_t>((claim - first) % blocks);
+          attend_rows(pass, view, head, {begin, end}, begin + block * kQueryRows);
+        }
+        first += int64_t{blocks} * op_.heads;
       }
-      first += int64_t{blocks} * op_.heads;
-    }
+  }
+  // So many rows of a view as a claim has, from `row` on: they see those of `span`.
+  void attend_rows(const Pass& pass, const View& view, int32_t head, model::Mask span,
+                   int32_t row) const {
+    const auto kernel = exact_ ? pass.ops.attend : pass.ops.attend_prompt;
+    const int64_t at = view.row_begin + row, column = int64_t{head} * step_;
+    kernel(pages(pass), {.q = pass.ws.at(qkv_) + at * 3 * spread_ + column,
+                         .q_stride = int64_t{3} * spread_,
+                         .out = pass.ws.at(attended_) + at * spread_ + column,
+                         .out_stride = spread_,
+                         .rows = std::min(kQueryRows, span.end - row),
+                         .first_position = row,
+                         .pages = pass.ws.at(page_numbers_) + first_page(pass, view),
+                         .kv_head = head,
+                         .scale = op_.scale,
+                         .span_begin = span.begin,
+                         .span_end = span.end,
+                         .first_key = span.begin,
+                         .scratch = pass.scratch()});
   }
 
   Attention op_;

@@ -12,7 +12,7 @@ namespace weir::kv::disk {
 namespace {
 
 constexpr uint32_t kMagic = 0x58564b57;  // "WKVX" as it lies in the file.
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 // Little endian, as the machines are that Weir runs on.
 struct RawHead {

@@ -43,7 +43,7 @@ bool Spill::write_group(PageId last) {
     const PrefixCache::Cached each = cache_.cached(page);
     if (i == 0) head.parent = each.parent_key;
     head.pages[at] = 1;
-    std::ranges::copy(each.tokens, head.tokens[at].begin());
+    head.tokens[at] = each.tokens;
     const auto bytes = static_cast<size_t>(memory_.bytes_of_page(0));
     memory_.copy_out(0, page, {to, bytes});
     to += bytes;

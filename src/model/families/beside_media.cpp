@@ -1,5 +1,5 @@
 // Models that take images beside text, where the text's model is a family of its own: what they say
-// of images, and where their files keep the text's tensors. Images are not run.
+// of images, and where their files keep the text's tensors. Towers are read elsewhere.
 #include <array>
 #include <utility>
 
@@ -145,7 +145,11 @@ ModelSpec beside_images(const ConfigReader& c, std::string_view usual, bool flat
 }  // namespace
 
 ModelSpec fastvlm(const ConfigReader& c) { return beside_images(c, "qwen2", /*flat=*/true); }
-ModelSpec gemma3(const ConfigReader& c) { return beside_images(c, "gemma3_text"); }
+ModelSpec gemma3(const ConfigReader& c) {
+  ModelSpec m = beside_images(c, "gemma3_text");
+  m.both_ways = BothWays::kRuns;
+  return m;
+}
 ModelSpec glm4v(const ConfigReader& c) { return beside_images(c, "glm4v_text"); }
 ModelSpec glm_ocr(const ConfigReader& c) { return beside_images(c, "glm_ocr_text"); }
 ModelSpec idefics3(const ConfigReader& c) {
@@ -155,7 +159,11 @@ ModelSpec internvl(const ConfigReader& c) { return beside_images(c, "qwen2"); }
 ModelSpec lfm2_vl(const ConfigReader& c) { return beside_images(c, "lfm2"); }
 ModelSpec llava(const ConfigReader& c) { return beside_images(c, "llama"); }
 ModelSpec mistral3(const ConfigReader& c) { return beside_images(c, "mistral"); }
-ModelSpec paligemma(const ConfigReader& c) { return beside_images(c, "gemma"); }
+ModelSpec paligemma(const ConfigReader& c) {
+  ModelSpec m = beside_images(c, "gemma");
+  m.both_ways = BothWays::kPrompt;
+  return m;
+}
 ModelSpec qwen2_vl(const ConfigReader& c) {
   return beside_images(c, "qwen2_vl_text", /*flat=*/true);
 }

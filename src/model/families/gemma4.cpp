@@ -77,12 +77,14 @@ void name_weights(ModelSpec& m) {
 
 ModelSpec gemma4_text(const ConfigReader& c) {
   c.expect_bool("attention_bias", false);
-  if (c.string_or("use_bidirectional_attention", "vision") != "vision")  // Which is of images.
+  const std::string both_ways = c.string_or("use_bidirectional_attention", "");
+  if (!both_ways.empty() && both_ways != "vision")
     c.reject("use_bidirectional_attention: expected null or \"vision\"");
   ModelSpec m = decoder(c, kDefaults);
   const Norm norm = m.final_norm;
   m.embed_scale = std::sqrt(static_cast<float>(m.hidden_size));
   m.logit_softcap = softcap(c, "final_logit_softcapping", 0);
+  if (!both_ways.empty()) m.both_ways = BothWays::kRuns;
   const Attention full = attention(c, true, norm.eps), sliding = attention(c, false, norm.eps);
   Dense dense = {.width = ffn_width(c, "intermediate_size"),
                  .act = activation(c, "hidden_activation", "gelu_pytorch_tanh")};

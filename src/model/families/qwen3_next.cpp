@@ -80,13 +80,14 @@ const std::vector<std::string> kQkv = {"linear_attn.q_proj", "linear_attn.k_proj
 
 ModelSpec qwen3_5_hybrid(const ConfigReader& c, const Defaults& defaults,
                          const std::function<Operation(int)>& network) {
-  // Of images, which share a position among three angles; of layers that guess further tokens.
-  if (const auto r = c.child("rope_parameters"))
-    for (const char* key : {"mrope_interleaved", "mrope_section"}) r->ignore(key);
+  // Of layers that guess further tokens.
   for (const char* key : {"mamba_ssm_dtype", "mlp_only_layers", "mtp_num_hidden_layers",
                           "mtp_use_dedicated_embeddings", "norm_topk_prob"})
     c.ignore(key);
   ModelSpec m = hybrid(c, defaults, network);
+  for (Sublayer& sublayer : m.sublayers)
+    if (auto* attention = std::get_if<Attention>(&sublayer.op))
+      *attention = by_three_positions(c, *attention);
   m.fused = {{"linear_attn.in_proj_qkv", kQkv}};
   for (const char* part : {"a", "b"})
     m.renames.emplace_back(std::string("linear_attn.") + part + "_proj",
