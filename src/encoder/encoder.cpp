@@ -75,6 +75,7 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                                            .scratch = scratch_,
                                            .spec = spec_,
                                            .stage = stage,
+                                           .ops = ops_,
                                            .width = shape.width,
                                            .exact = !fast,
                                            .pairs = fast && pairs_.fast,

@@ -38,6 +38,7 @@ struct LayerSource {
   model::ScratchPlan& scratch;
   const EncoderSpec& spec;
   const Stage& stage;
+  const kernels::Ops& ops;
   int32_t width = 0;  // Numbers of a row as the stage reads it.
   bool exact = false;
   bool pairs = false;  // Weights of 16 bits meet rows in bf16, pair by pair.
