@@ -171,6 +171,7 @@ class Server {
 
   std::unique_ptr<api::Adapters> adapters_;  // Null: the model takes none.
   std::unique_ptr<model::Model> model_;
+  ImageTower tower_;
   std::unique_ptr<exec::Executor> executor_;
   std::atomic<int32_t> open_caches_{0};
   std::unique_ptr<kv::disk::DiskCache> disk_cache_;  // Null: there is none.
@@ -419,6 +420,7 @@ Result<void> Server::load(ThreadTeam& team) {
   if (!lacking.empty()) log::warn("model " + lacking);
   plan_ = std::move(loaded->plan);
   model_ = std::move(loaded->model);
+  tower_ = std::move(loaded->tower);
   executor_ = std::move(loaded->executor);
   drafts_ = std::move(loaded->drafts);
   disk_cache_ = std::move(loaded->disk_cache);

@@ -52,6 +52,14 @@ Result<WeightFormat> read_weight_format(const ModelFiles& files, JsonValue confi
   return WeightFormat::from_modelopt(doc->root());
 }
 
+Result<std::optional<JsonDoc>> read_preprocessor(const ModelFiles& files) {
+  for (const char* name : {"preprocessor_config.json", "processor_config.json"}) {
+    WEIR_ASSIGN(std::optional<JsonDoc> doc, files.read_json(name));
+    if (doc) return doc;
+  }
+  return std::optional<JsonDoc>();
+}
+
 Result<void> read_gguf(std::span<const std::string> overrides, ModelCard& card) {
   WEIR_ASSIGN(GgufModel model, open_gguf(card.files));
   WEIR_ASSIGN(card.config, parse(card.files, std::move(model.config), overrides));
@@ -79,6 +87,7 @@ Result<ModelCard> ModelCard::open(ModelFiles model_files, std::span<const std::s
     WEIR_ASSIGN(const Modules modules, read_modules(card.files));
     WEIR_ASSIGN(card.embedding, read_embedding_settings(card.files, modules));
     WEIR_ASSIGN(card.rerank, read_rerank_settings(card.files, root, modules));
+    WEIR_ASSIGN(card.preprocessor, read_preprocessor(card.files));
     WEIR_ASSIGN(Checkpoint checkpoint, open_safetensors(card.files));
     card.tensors = std::make_shared<const Checkpoint>(std::move(checkpoint));
     return {};

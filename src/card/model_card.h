@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,9 @@ struct ModelCard {
   GenerationSettings generation;
   EmbeddingSettings embedding;
   RerankSettings rerank;
+  // preprocessor_config.json or, where that is not there, processor_config.json: how images are
+  // processed. As `config`, one thread's at a time.
+  std::optional<JsonDoc> preprocessor;
 };
 
 }  // namespace weir::card
