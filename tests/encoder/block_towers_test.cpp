@@ -314,6 +314,22 @@ TEST_P(BlockTowers, GiveAPictureTheSameBitsWhateverIsWithIt) {
   }
 }
 
+TEST_P(BlockTowers, MayBeNamedAsOlderFilesAndMlxNameThem) {
+  const std::vector<media::PixelValues> one = {DrawnPicture(2, 3, kPatch, 1).values};
+  const std::string published = "model.visual.";
+  const auto expected = tower(kernels::detect_isa(), 2).features(one);
+  for (const char* root : {"visual.", "vision_tower."}) {
+    const model::Weights weights = GetParam().weights();
+    model::Weights renamed;
+    for (const std::string& name : weights.names())
+      renamed.take(weights, name, root + name.substr(published.size()));
+    HandMadeTower made(renamed, GetParam().config, kernels::detect_isa(), 2, model::Compute::kExact,
+                       kPixelsMax);
+    ASSERT_NE(made.encoder, nullptr) << made.error;
+    EXPECT_EQ(made.features(one), expected) << root;
+  }
+}
+
 TEST_P(BlockTowers, RefusePicturesOfOtherSizesAndNumbers) {
   HandMadeTower made = tower(kernels::detect_isa(), 1);
   ASSERT_NE(made.encoder, nullptr) << made.error;
