@@ -136,6 +136,7 @@ model::Linear TowerBinder::squares(const std::string& module, int32_t n, int32_t
   const int64_t channels = k / (side * side);
   const std::vector<int64_t> first = {n, channels, side, side}, last = {n, side, side, channels};
   const card::StoredTensor* found = find(module + ".weight");
+  if (found == nullptr || found->tensor.rank == 2) return linear(module, n, k, bias);
   const bool channels_last =
       found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
   return flattened(module, channels_last ? last : first, channels_last, false, bias);

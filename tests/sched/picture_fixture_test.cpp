@@ -306,9 +306,10 @@ TEST_P(PictureFixture, GivesWhatTheReferenceGaveAndTheSameBitsInAnyCompany) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PictureFixture,
-                         testing::Values("gemma3", "gemma4_dense", "idefics3", "internvl", "lfm2_vl",
-                                         "llama4", "llava", "mistral3", "paligemma", "pixtral",
-                                         "qwen2_vl", "qwen2_5_vl", "qwen3_5", "qwen3_5_moe",
+                         testing::Values("gemma3", "gemma4_dense", "glm4v", "glm_ocr", "idefics3",
+                                         "internvl", "lfm2_vl", "llama4", "llava", "mistral3",
+                                         "paligemma", "pixtral", "qwen2_vl", "qwen2_5_vl",
+                                         "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe",
                                          "smolvlm"),
                          [](const auto& family) { return std::string(family.param); });
 

@@ -19,6 +19,14 @@ EncoderSpec block_tower(const Config& c, const Sizes& sizes, std::string_view wi
   return spec;
 }
 
+Attention block_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes) {
+  Attention attention = attention_heads(c, spec, sizes, "num_heads");
+  if (attention.head_dim % 4 != 0)
+    c.vision.reject("num_heads: expected heads of a multiple of 4 numbers, found " +
+                    std::to_string(attention.head_dim));
+  return attention;
+}
+
 void add_block(EncoderSpec& spec, const TowerBlock& block, int i) {
   const std::string layer = "tower.blocks." + std::to_string(i) + ".";
   const auto norm = [&](const char* module) {

@@ -90,6 +90,7 @@ void add_llava_projector(EncoderSpec& spec, const Config& c, bool bias = true);
 // to the heads' angles, without stages.
 EncoderSpec block_tower(const Config& c, const Sizes& sizes,
                         std::string_view width_key = "hidden_size");
+Attention block_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes);
 // The parts of its i-th block: attention with fused queries, keys and values, and a network.
 struct TowerBlock {
   Attention attention{};

@@ -60,7 +60,7 @@ EncoderSpec qwen3(const Config& c, std::vector<int> levels) {
               .positions = {.kind = PositionTable::kCorners,
                             .tensor = "tower.pos_embed.weight",
                             .side = table_side(c, "num_position_embeddings", kQwen3Positions)}});
-  TowerBlock block = {.attention = attention_heads(c, spec, kQwen3, "num_heads"),
+  TowerBlock block = {.attention = block_heads(c, spec, kQwen3),
                       .mlp = mlp_sizes(c, kQwen3),
                       .eps = kEps};
   block.mlp.up = "linear_fc1";
@@ -87,7 +87,7 @@ EncoderSpec qwen2_vl(const Config& c) {
   EncoderSpec spec = block_tower(c, kQwen2, "embed_dim");
   v.expect_int("hidden_size", c.text_width);
   add(spec, Patches{.module = "tower.patch_embed.proj", .bias = false});
-  TowerBlock block = {.attention = attention_heads(c, spec, kQwen2, "num_heads"),
+  TowerBlock block = {.attention = block_heads(c, spec, kQwen2),
                       .mlp = {.width = spec.width * v.int_or("mlp_ratio", 4, 1, kRatioMax),
                               .act = activation(v, "hidden_act", kQwen2.act)},
                       .eps = kEps};
@@ -107,7 +107,7 @@ EncoderSpec qwen2_5_vl(const Config& c) {
   spec.window = v.int_or("window_size", 112, spec.patch * spec.merge, kSideMax) / spec.merge /
                 spec.patch * spec.merge;
   add(spec, Patches{.module = "tower.patch_embed.proj", .bias = false});
-  TowerBlock block = {.attention = attention_heads(c, spec, kQwen25, "num_heads"),
+  TowerBlock block = {.attention = block_heads(c, spec, kQwen25),
                       .mlp = mlp_sizes(c, kQwen25),
                       .rms = true,
                       .eps = kEps};
