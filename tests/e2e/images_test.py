@@ -131,6 +131,24 @@ class Images(unittest.TestCase):
         self.assertEqual((told["message"]["content"], told["prompt_eval_count"]), (expected, count))
         self.assertEqual(self.server.post("/tokenize", {"messages": chat(part(url))["messages"]})["count"], count)
 
+    def test_an_image_becomes_the_tokens_that_the_reference_gives_it(self):
+        for family in ("gemma3", "gemma4_dense", "internvl", "lfm2_vl", "llava", "mistral3", "pixtral"):
+            with self.subTest(family), tempfile.TemporaryDirectory() as folder:
+                model = seeing_model.make(f"{folder}/seeing", family)
+                with open(f"{model}/image.png", "rb") as file:
+                    image = file.read()
+                with Server("--model", model, "--compute", "exact") as server:
+                    seen = chat(part(data_url(image)))
+                    ids = server.post("/tokenize", {"messages": seen["messages"]})["tokens"]
+                    marks = seeing_model.MARKS[family][0]
+                    places = [i for i, number in enumerate(ids) if number in marks]
+                    self.assertEqual(ids[places[0]:places[-1] + 1], seeing_model.recorded_image(family))
+                    answer = server.post(CHAT, seen)
+                    rows = max(marks)  # The token for a row of features.
+                    self.assertEqual(answer["usage"]["prompt_tokens_details"]["image_tokens"], ids.count(rows))
+                    again = server.post(CHAT, seen)
+                    self.assertEqual(again["choices"][0]["message"], answer["choices"][0]["message"])
+
     def test_a_tool_may_answer_with_an_image(self):
         call = {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": "{}"}}
         answer = self.server.post(CHAT, {"max_tokens": 4, "messages": [
