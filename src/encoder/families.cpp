@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "card/config_reader.h"
 #include "encoder/families/family.h"
@@ -19,11 +20,15 @@ struct FamilyEntry {
 
 // Every family whose pictures are computed. Sorted.
 constexpr std::array kFamilies = {
-    FamilyEntry{"gemma3", family::gemma3},     FamilyEntry{"gemma4", family::gemma4},
-    FamilyEntry{"idefics3", family::idefics3}, FamilyEntry{"internvl", family::internvl},
-    FamilyEntry{"lfm2_vl", family::lfm2_vl},   FamilyEntry{"llama4", family::llama4},
-    FamilyEntry{"llava", family::llava},       FamilyEntry{"llava_qwen2", family::fastvlm},
-    FamilyEntry{"mistral3", family::mistral3}, FamilyEntry{"paligemma", family::paligemma},
+    FamilyEntry{"gemma3", family::gemma3},         FamilyEntry{"gemma4", family::gemma4},
+    FamilyEntry{"glm4v", family::glm4v},           FamilyEntry{"glm_ocr", family::glm_ocr},
+    FamilyEntry{"idefics3", family::idefics3},     FamilyEntry{"internvl", family::internvl},
+    FamilyEntry{"lfm2_vl", family::lfm2_vl},       FamilyEntry{"llama4", family::llama4},
+    FamilyEntry{"llava", family::llava},           FamilyEntry{"llava_qwen2", family::fastvlm},
+    FamilyEntry{"mistral3", family::mistral3},     FamilyEntry{"paligemma", family::paligemma},
+    FamilyEntry{"qwen2_5_vl", family::qwen2_5_vl}, FamilyEntry{"qwen2_vl", family::qwen2_vl},
+    FamilyEntry{"qwen3_5", family::qwen3_5},       FamilyEntry{"qwen3_5_moe", family::qwen3_5},
+    FamilyEntry{"qwen3_vl", family::qwen3_vl},     FamilyEntry{"qwen3_vl_moe", family::qwen3_vl},
     FamilyEntry{"smolvlm", family::idefics3},
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &FamilyEntry::model_type));
@@ -51,6 +56,13 @@ Result<EncoderSpec> spec_from_config(JsonValue config) {
                                       .text_eps = text.final_norm.eps});
   WEIR_TRY(all.status());
   WEIR_TRY(keys.finish());
+  if (std::cmp_greater_equal(spec.levels.size(), model::layer_count(text)))
+    return fail(
+        ErrorCode::kConfig,
+        "config.json: vision_config.deepstack_visual_indexes: expected fewer numbers than the "
+        "text has layers, " +
+            std::to_string(model::layer_count(text)) + ", found " +
+            std::to_string(spec.levels.size()));
   spec.family = found->model_type;
   return spec;
 }

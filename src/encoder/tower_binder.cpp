@@ -99,7 +99,8 @@ model::Linear TowerBinder::flattened(const std::string& module, std::span<const 
     float* out = allocate(n * k);
     if (out == nullptr) return linear;
     // Of each row, [places, colours] becomes [colours, places], or the other way about.
-    const int64_t outer = colour_last ? k / 3 : 3, inner = k / outer;
+    const int64_t colours = colour_last ? shape.back() : shape[1];
+    const int64_t outer = colour_last ? k / colours : colours, inner = k / outer;
     for (int64_t row = 0; row < n; ++row)
       for (int64_t i = 0; i < outer; ++i)
         for (int64_t j = 0; j < inner; ++j)
@@ -128,6 +129,17 @@ model::Linear TowerBinder::patches(const std::string& module, int32_t n, const E
   const bool colour_last = shape_of(*found) == last && shape_of(*found) != first;
   return flattened(module, colour_last ? last : first, colour_last,
                    spec.layout == media::PixelLayout::kPatches, bias);
+}
+
+model::Linear TowerBinder::squares(const std::string& module, int32_t n, int32_t k, int side,
+                                   bool bias) {
+  const int64_t channels = k / (side * side);
+  const std::vector<int64_t> first = {n, channels, side, side}, last = {n, side, side, channels};
+  const card::StoredTensor* found = find(module + ".weight");
+  if (found == nullptr || found->tensor.rank == 2) return linear(module, n, k, bias);
+  const bool channels_last =
+      found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
+  return flattened(module, channels_last ? last : first, channels_last, false, bias);
 }
 
 model::Linear TowerBinder::pixels(const PixelConv& op, int32_t n) {

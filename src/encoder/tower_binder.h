@@ -36,6 +36,9 @@ class TowerBinder {
   // patch has frames x side x side x 3 numbers, in the order of `layout`. The file has it as [n,
   // k], or with dimensions of its own, colour first, or last, as MLX writes it.
   model::Linear patches(const std::string& module, int32_t n, const EncoderSpec& spec, bool bias);
+  // A convolution over whole squares of side x side rows, as a product with all their numbers, row
+  // by row of each number: float32, [n, k]. The file has the numbers first, or last, as MLX does.
+  model::Linear squares(const std::string& module, int32_t n, int32_t k, int side, bool bias);
   // The same of a PixelConv: colour first.
   model::Linear pixels(const PixelConv& op, int32_t n);
   // A convolution's weights, [kernel * kernel][n], and its biases, [n], which a batch norm has

@@ -43,10 +43,10 @@ class PixelConvLayer final : public Layer {
         width_(source.spec.width),
         stride_(source.spec.patch),
         numbers_(3 * op.kernel * op.kernel),
-        products_(source, numbers_),
+        products_(numbers_),
         gathered_(source.scratch.ask<float>(model::BufferUse::kComputing, {.per_row = numbers_})) {
     products_.add(source.binder.pixels(op, width_));
-    products_.finish_adding();
+    products_.finish_adding(source);
   }
 
   void run(const Pass& pass) const override {

@@ -38,8 +38,10 @@ struct LayerSource {
   model::ScratchPlan& scratch;
   const EncoderSpec& spec;
   const Stage& stage;
+  const kernels::Ops& ops;
   int32_t width = 0;  // Numbers of a row as the stage reads it.
   bool exact = false;
+  bool pairs = false;  // Weights of 16 bits meet rows in bf16, pair by pair.
   // Angles of rows, by the spec's rope: [rows, head_dim], cosines first. Made by the first stage.
   model::Buffer<float> angles{};
 };

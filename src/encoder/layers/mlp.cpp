@@ -16,21 +16,21 @@ class MlpLayer final : public Layer {
   MlpLayer(const LayerSource& source, const Mlp& op)
       : op_(op),
         width_(source.width),
-        in_(source, source.width),
-        out_(source, op.width, kWideRows),
+        in_(source.width),
+        out_(op.width, kWideRows),
         output_(source, source.width),
         normed_(ask(source, {.per_row = source.width})),
         wide_(ask(source, {.fixed = int64_t{kWideRows} * op.width})),
         gated_(ask(source, {.fixed = op.gate.empty() ? 0 : int64_t{kWideRows} * op.width})) {
     if (op.conv)
       conv_.emplace(source, *op.conv, source.width);
-    else
+    else if (source.stage.pre)
       pre_ = source.binder.norm(*source.stage.pre, source.width);
-    in_.add(op.up, op.width, op.bias, op.clipped);
-    if (!op.gate.empty()) in_.add(op.gate, op.width, op.bias, op.clipped);
-    in_.finish_adding();
-    out_.add(op.out, source.width, op.bias, op.clipped);
-    out_.finish_adding();
+    in_.add(source, op.up, op.width, op.bias, op.clipped);
+    if (!op.gate.empty()) in_.add(source, op.gate, op.width, op.bias, op.clipped);
+    in_.finish_adding(source);
+    out_.add(source, op.out, source.width, op.bias, op.clipped);
+    out_.finish_adding(source);
   }
 
   bool moves_rows() const override { return false; }
@@ -53,7 +53,9 @@ class MlpLayer final : public Layer {
   }
 
   void enter(const Pass& pass, int32_t row, float* out) const {
-    if (!conv_) return normalise(pass.ops, pre_, pass.rows + int64_t{row} * width_, width_, out);
+    const float* x = pass.rows + int64_t{row} * width_;
+    if (pre_) return normalise(pass.ops, *pre_, x, width_, out);
+    if (!conv_) return static_cast<void>(std::copy_n(x, width_, out));
     const View& view = view_of(pass.views, row);
     conv_->compute(pass, view, view.place_of(row - view.grid_begin()), out);
   }
@@ -88,7 +90,7 @@ class MlpLayer final : public Layer {
 
   Mlp op_;
   int32_t width_;
-  model::NormWeights pre_;
+  std::optional<model::NormWeights> pre_;
   std::optional<DepthwiseConv> conv_;
   Products in_, out_;
   ResidualOutput output_;
