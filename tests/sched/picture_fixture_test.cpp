@@ -215,6 +215,7 @@ class PictureWorld {
     options.members = kMembers;
     options.engine.image_cache_bytes = 1 << 20;
     options.engine.step_tokens_max = kRows;
+    options.engine.running_max = 10;
     auto loaded = model::Model::load(
         card, {.compute = model::Compute::kExact, .rows_max = kRows, .draft_rows_max = 64}, ops,
         team_);
@@ -279,7 +280,6 @@ TEST_P(PictureFixture, GivesWhatTheReferenceGaveAndTheSameBitsInAnyCompany) {
   // Among others, in pieces; then once more, from the cache.
   world.options.engine.prefix_cache = true;
   world.options.engine.step_tokens_max = 21;
-  world.options.engine.running_max = 10;
   world.options.held = true;
   EngineRunner runner(*world.model, world.ops, world.options);
   std::vector<std::unique_ptr<Request>> requests;
