@@ -75,7 +75,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"fit", {"base", "card", "kernels", "hub", "ssd", "kv", "model", "program"}},
     {"load", {"base", "net"}},
     {"suite",
-     {"base", "kernels", "net", "text", "model", "measure", "load", "program"}},
+     {"base", "kernels", "net", "text", "kv", "model", "measure", "load", "program"}},
     {"host",
      {"base", "kernels", "net", "hub", "text", "ssd", "kv", "model", "exec", "sched", "api",
       "program"}},

@@ -30,11 +30,11 @@ struct Side {
   std::vector<float> losses;  // Nats, of each predicted token.
 };
 
-Result<Side> load_side(const Options& options, const ModelChoice& choice, model::Compute compute,
-                       kv::Format kv_format, const kernels::Ops& ops, ThreadTeam& team) {
+Result<Side> load_side(const Options& options, const ModelChoice& choice, const Arithmetic& way,
+                       const kernels::Ops& ops, ThreadTeam& team) {
   Side side;
   model::ModelOptions model_options;
-  model_options.compute = compute;
+  model_options.compute = way.compute;
   model_options.stream_experts = options.stream_experts;
   model_options.quantise_bits = options.quantize;
   model_options.rows_max = kWindow;
@@ -45,7 +45,7 @@ Result<Side> load_side(const Options& options, const ModelChoice& choice, model:
   WEIR_ASSIGN(side.session,
               model::Session::create(*side.model, team,
                                      {.tokens_max = std::min(kWindow, side.model->context_max()),
-                                      .kv_format = kv_format}));
+                                      .kv_format = way.kv}));
   return side;
 }
 
@@ -100,11 +100,9 @@ Result<void> compare_window(Side& exact, Side& served, std::span<const int32_t> 
   return {};
 }
 
-}  // namespace
-
-Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string_view text,
-                                             int32_t tokens_max) {
-  WEIR_ASSIGN(const ModelChoice choice, choose_model(options));
+Result<ArithmeticFigures> compare(const Options& options, const ModelChoice& choice,
+                                  const Arithmetic& exact_way, const Arithmetic& served_way,
+                                  std::string_view text, int32_t tokens_max) {
   WEIR_ASSIGN(const card::TokenizerFile file, choice.model_card.open_tokenizer());
   WEIR_ASSIGN(const std::unique_ptr<text::Tokenizer> tokenizer,
               text::Tokenizer::load_file(file.name, file.text(), file.config));
@@ -112,9 +110,8 @@ Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string
   ids.resize(std::min(ids.size(), static_cast<size_t>(tokens_max)));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   ThreadTeam team(choice.threads);
-  WEIR_ASSIGN(Side exact, load_side(options, choice, model::Compute::kExact,
-                                    kernels::FloatType::kF32, ops, team));
-  WEIR_ASSIGN(Side served, load_side(options, choice, choice.compute, choice.kv_format, ops, team));
+  WEIR_ASSIGN(Side exact, load_side(options, choice, exact_way, ops, team));
+  WEIR_ASSIGN(Side served, load_side(options, choice, served_way, ops, team));
   const auto window = static_cast<size_t>(std::min(kWindow, exact.model->context_max()));
   ArithmeticFigures figures;
   measure::DivergenceTally tally;
@@ -134,6 +131,22 @@ Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string
   figures.divergence = tally.mean();
   figures.same_top_share = tally.same_top_share();
   return figures;
+}
+
+}  // namespace
+
+Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string_view text,
+                                             int32_t tokens_max) {
+  WEIR_ASSIGN(const ModelChoice choice, choose_model(options));
+  return compare(options, choice, {}, {.compute = choice.compute, .kv = choice.kv_format}, text,
+                 tokens_max);
+}
+
+Result<ArithmeticFigures> compare_arithmetic(const Options& options, const Arithmetic& exact,
+                                             const Arithmetic& served, std::string_view text,
+                                             int32_t tokens_max) {
+  WEIR_ASSIGN(const ModelChoice choice, choose_model(options));
+  return compare(options, choice, exact, served, text, tokens_max);
 }
 
 }  // namespace weir::suite

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "kv/format.h"
+#include "model/model.h"
 #include "program/options.h"
 
 namespace weir::suite {
@@ -20,8 +22,19 @@ struct ArithmeticFigures {
   double same_top_share = 0;  // 0 to 1: both find the same token the most likely.
 };
 
-// `tokens_max`: of the text, from its beginning. With --compute exact both are the same model.
+// One way to compute a model.
+struct Arithmetic {
+  model::Compute compute = model::Compute::kExact;
+  kv::Format kv = kv::Format::kF32;
+};
+
+// The model as it is served beside the same in floats. `tokens_max`: of the text, from its
+// beginning. With --compute exact both are the same model.
 Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string_view text,
+                                             int32_t tokens_max);
+// Any two ways; the first one is called exact.
+Result<ArithmeticFigures> compare_arithmetic(const Options& options, const Arithmetic& exact,
+                                             const Arithmetic& served, std::string_view text,
                                              int32_t tokens_max);
 
 }  // namespace weir::suite

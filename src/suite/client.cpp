@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -164,6 +165,14 @@ Result<JsonDoc> Endpoint::ask_json(const Request& request) const {
   Result<JsonDoc> doc = JsonDoc::parse(answer.body);
   if (!doc) return fail(ErrorCode::kIo, request.path + ": " + doc.error().message);
   return doc;
+}
+
+double Endpoint::metric(std::string_view name) const {
+  const Answer page = ask({.path = "/metrics", .body = {}});
+  std::string line("\n");
+  line.append(name).push_back(' ');
+  const size_t at = page.body.find(line);
+  return at == std::string::npos ? 0 : std::atof(page.body.c_str() + at + line.size());
 }
 
 }  // namespace weir::suite

@@ -44,6 +44,9 @@ class Endpoint {
   // The same as JSON; another status than 200 is an error, which says what was asked.
   Result<JsonDoc> ask_json(const Request& request) const;
 
+  // A figure of its /metrics; 0: it has none of that name.
+  double metric(std::string_view name) const;
+
   const net::HttpTarget& target() const { return target_; }
   const std::string& url() const { return url_; }
   // Host, port, key and the like, for load.

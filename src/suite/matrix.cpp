@@ -20,12 +20,12 @@ struct Place {
   std::vector<std::string> words;
 };
 
-// A type of keys and values; without a word: one that no server has yet.
 struct KvType {
   const char* name;
   const char* word;
+  bool may_be_refused;  // A model may keep nothing that could be compressed.
 };
-constexpr KvType kKvTypes[] = {{"f16", "--kv-cache=f16"}, {"compressed", nullptr}};
+constexpr KvType kKvTypes[] = {{"f16", "--kv-cache=f16", false}, {"tq4", "--kv-cache=tq4", true}};
 
 std::string row_name(const Place& place, const KvType& kv, int32_t tokens) {
   return std::string(place.name) + ", " + kv.name + ", " + std::to_string(tokens);
@@ -77,11 +77,16 @@ Result<void> measure_place(Run& run, const Place& place, const KvType& kv, doubl
   if (lengths.empty()) return {};
   std::vector<std::string> words = place.words;
   words.emplace_back(kv.word);
-  WEIR_ASSIGN(Server server, Server::start(run.options(), words));
+  Result<Server> server = Server::start(run.options(), words);
+  if (!server && kv.may_be_refused) {
+    run.skip(std::string(place.name) + ", " + kv.name, server.error().message);
+    return {};
+  }
+  if (!server) return tl::unexpected(server.error());
   for (const int32_t tokens : lengths)
-    WEIR_TRY(measure_row(run, server, row_name(place, kv, tokens),
+    WEIR_TRY(measure_row(run, *server, row_name(place, kv, tokens),
                          static_cast<int32_t>(tokens / per_word), tokens));
-  return server.stop();
+  return server->stop();
 }
 
 }  // namespace
@@ -96,12 +101,7 @@ Result<void> measure_matrix(Run& run) {
       run.skip(place.name, "the model has no experts that can be read from disk");
       continue;
     }
-    for (const KvType& kv : kKvTypes) {
-      if (kv.word == nullptr)
-        run.skip(std::string(place.name) + ", " + kv.name, "there are no compressed keys yet");
-      else
-        WEIR_TRY(measure_place(run, place, kv, per_word));
-    }
+    for (const KvType& kv : kKvTypes) WEIR_TRY(measure_place(run, place, kv, per_word));
   }
   return {};
 }

@@ -61,9 +61,12 @@ inline Requests make_requests(const RequestKinds& kinds, int32_t vocab_size) {
 
 class ExactnessWorld {
  public:
+  // `always`: what is done with each request, also with those that run alone, if anything.
   ExactnessWorld(std::unique_ptr<model::Model> model, const kernels::Ops& ops, int members,
-                 RequestKinds kinds, std::optional<kv::Format> format = {})
+                 RequestKinds kinds, std::optional<kv::Format> format = {},
+                 std::function<void(Request&)> always = {})
       : kinds_(kinds),
+        always_(std::move(always)),
         members_(members),
         ops_(ops),
         model_(std::move(model)),
@@ -87,22 +90,26 @@ class ExactnessWorld {
   }
 
   // Submits all at once; with running_max 1 each runs alone. `callers`: one in so many is another
-  // caller's; 0: none is. `prepare`: what is done with each before, if anything.
+  // caller's; 0: none is. `prepare`: what is done with each before, if anything. `beside`: what runs
+  // with them; it is finished then.
   Requests run(RunnerOptions options, size_t callers = 0,
-               const std::function<void(Request&)>& prepare = {}) {
+               const std::function<void(Request&)>& prepare = {}, const Requests& beside = {}) {
     options.held = true;
     Requests requests = make_requests(kinds_, model_->spec().vocab_size);
-    for (const auto& request : requests)
+    for (const auto& request : requests) {
+      if (always_) always_(*request);
       if (prepare) prepare(*request);
+    }
     for (size_t i = 0; callers > 0 && i < requests.size(); i += callers)
       requests[i]->caller = i + 1;
     EngineRunner runner(*model_, ops_, options);
-    for (const auto& request : requests) {
-      const Result<void> submitted = runner.handle().submit(request.get());
-      EXPECT_TRUE(submitted) << submitted.error().message;
+    for (size_t i = 0; i < std::max(requests.size(), beside.size()); ++i) {
+      if (i < beside.size()) submit(runner, *beside[i]);
+      if (i < requests.size()) submit(runner, *requests[i]);
     }
     runner.begin();
-    for (const auto& request : requests) runner.wait(*request);
+    for (const Requests* all : {&std::as_const(requests), &beside})
+      for (const auto& request : *all) runner.wait(*request);
     runner.stop();
     preemptions_ = runner.handle().stats().preemptions.value();
     hits_ = runner.handle().stats().prefix_hits.value();
@@ -145,12 +152,17 @@ class ExactnessWorld {
   }
 
  private:
+  static void submit(EngineRunner& runner, Request& request) {
+    const Result<void> submitted = runner.handle().submit(&request);
+    EXPECT_TRUE(submitted) << submitted.error().message;
+  }
   static bool same(const TokenLogprob& a, const TokenLogprob& b) {
     return a.token == b.token &&
            std::bit_cast<uint32_t>(a.logprob) == std::bit_cast<uint32_t>(b.logprob);
   }
 
   const RequestKinds kinds_;
+  const std::function<void(Request&)> always_;
   const int members_;
   const kernels::Ops& ops_;
   std::unique_ptr<model::Model> model_;
