@@ -30,7 +30,10 @@ void line_up(std::vector<View>& views) {
 }  // namespace
 
 Encoder::Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels::Ops& ops)
-    : spec_(std::move(spec)), options_(options), ops_(ops) {}
+    : spec_(std::move(spec)),
+      options_(options),
+      ops_(ops),
+      pairs_(kernels::pair_ops_for(ops.isa)) {}
 
 Result<std::unique_ptr<Encoder>> Encoder::bind(const card::ModelCard& card,
                                                const EncoderOptions& options,
@@ -61,25 +64,48 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                           {.per_row = spec_.rope.kind == Rope::kNone ? 0 : head_dim_of(spec_)});
   // The streams hold what any stage gives, for each row that the first one gives: of rows that
   // stand for several patches there are fewer.
-  int32_t width = 0;
-  int64_t patches_of_row = 1, widest = 0;
-  for (const Stage& stage : spec_.stages) {
+  struct Shape {
+    int32_t width = 0;
+    int64_t patches = 1;  // Of a row.
+  };
+  int64_t widest = 0;
+  const auto add = [&](const Stage& stage, Shape& shape, int32_t level) {
     scratch_.next_sublayer();
-    layers_.push_back(make_layer({.binder = binder,
-                                  .scratch = scratch_,
-                                  .spec = spec_,
-                                  .stage = stage,
-                                  .width = width,
-                                  .exact = !fast,
-                                  .angles = angles},
-                                 width));
-    if (binder.failed()) return binder.finish();
-    patches_of_row *= layers_.back()->patches_joined();
-    widest = std::max(widest, (width + patches_of_row - 1) / patches_of_row);
+    steps_.push_back({.layer = make_layer({.binder = binder,
+                                           .scratch = scratch_,
+                                           .spec = spec_,
+                                           .stage = stage,
+                                           .ops = ops_,
+                                           .width = shape.width,
+                                           .exact = !fast,
+                                           .pairs = fast && pairs_.fast,
+                                           .angles = angles},
+                                          shape.width),
+                      .level = level});
+    shape.patches *= steps_.back().layer->patches_joined();
+    widest = std::max(widest, (shape.width + shape.patches - 1) / shape.patches);
+  };
+  Shape shape;
+  int32_t level = 0;
+  for (size_t i = 0; i < spec_.stages.size() && !binder.failed(); ++i) {
+    add(spec_.stages[i], shape, -1);
+    for (; level < levels() && spec_.levels[static_cast<size_t>(level)].after == i; ++level) {
+      Shape of_level = shape;
+      const size_t first = steps_.size();
+      for (const Stage& stage : spec_.levels[static_cast<size_t>(level)].stages)
+        add(stage, of_level, level);
+      CHECK(steps_[first].layer->moves_rows());
+      steps_[first].begins = steps_.back().ends = true;
+      width_ = of_level.width;
+    }
   }
-  for (model::Buffer<float>& stream : streams_)
-    stream = scratch_.ask<float>(model::BufferUse::kWholePass, {.per_row = widest});
-  width_ = width;
+  if (binder.failed()) return binder.finish();
+  CHECK(level == levels() && (level == 0 || width_ == shape.width));
+  steps_.back().ends = true;
+  // A level's rows have two, beside the one that the tower's wait in.
+  for (int i = 0; i < (levels() > 0 ? 3 : 2); ++i)
+    streams_.push_back(scratch_.ask<float>(model::BufferUse::kWholePass, {.per_row = widest}));
+  width_ = shape.width;
   tally_ = binder.tally();
   return binder.finish();
 }
@@ -117,7 +143,8 @@ View Encoder::view_of(const float* numbers, media::Size pixels) const {
   return {.numbers = numbers,
           .height = static_cast<int32_t>(pixels.height / spec_.patch),
           .width = static_cast<int32_t>(pixels.width / spec_.patch),
-          .block = spec_.layout == media::PixelLayout::kBlocks ? spec_.merge : 1};
+          .block = spec_.layout == media::PixelLayout::kBlocks ? spec_.merge : 1,
+          .window = spec_.window};
 }
 
 Result<void> Encoder::check(View view, media::Size pixels) const {
@@ -130,24 +157,29 @@ Result<void> Encoder::check(View view, media::Size pixels) const {
     return wrong("expected sides of a multiple of " + std::to_string(spec_.patch));
   if (pixels.pixels() > options_.view_pixels_max)
     return wrong("expected at most " + std::to_string(options_.view_pixels_max));
-  for (const auto& layer : layers_) {
-    if (const std::string why = layer->refusal(view); !why.empty()) return wrong(why);
-    layer->reshape(view);
+  View of_level;
+  for (const Step& step : steps_) {
+    if (step.begins) of_level = view;
+    View& at = step.level < 0 ? view : of_level;
+    if (const std::string why = step.layer->refusal(at); !why.empty()) return wrong(why);
+    step.layer->reshape(at);
   }
   return {};
 }
 
 int32_t Encoder::rows_of(View view) const {
   int32_t rows = 0;
-  for (const auto& layer : layers_) {
-    layer->reshape(view);
+  for (const Step& step : steps_) {
+    if (step.level >= 0) continue;  // Fewer than those it is made of.
+    step.layer->reshape(view);
     rows = std::max(rows, view.rows());
   }
   return rows;
 }
 
 int64_t Encoder::features_of(View view) const {
-  for (const auto& layer : layers_) layer->reshape(view);
+  for (const Step& step : steps_)
+    if (step.level < 0) step.layer->reshape(view);
   return view.rows();
 }
 
@@ -157,76 +189,92 @@ int64_t Encoder::feature_rows(std::span<const media::Size> views) const {
   return rows;
 }
 
-void Encoder::add(const View& view, float* features) {
+void Encoder::add(const View& view, const Output& output) {
   const int32_t rows = rows_of(view);
   if (groups_.empty() || groups_.back().rows + rows > rows_max_ ||
       std::ssize(groups_.back().views) == kViewsMax)
     groups_.emplace_back();
   Group& group = groups_.back();
   group.views.push_back(view);
-  group.features.push_back(features);
+  group.outputs.push_back(output);
   group.rows += rows;
 }
 
 Result<void> Encoder::begin(std::span<const Picture> pictures) {
   CHECK(!busy());
-  for (const Picture& picture : pictures)
-    for (const media::Size& size : picture.values->views)
+  for (const Picture& picture : pictures) {
+    int64_t numbers = 0;
+    for (const media::Size& size : picture.values->views) {
       WEIR_TRY(check(view_of(nullptr, size), size));
+      numbers += size.pixels() * 3 * spec_.frames;
+    }
+    if (const int64_t found = std::ssize(picture.values->numbers); found != numbers)
+      return fail(ErrorCode::kInvalid, "a picture: expected " + std::to_string(numbers) +
+                                           " numbers, found " + std::to_string(found));
+  }
   abandon();
   for (const Picture& picture : pictures) {
     const float* numbers = picture.values->numbers.data();
-    float* features = picture.features.data();
-    CHECK(std::ssize(picture.features) == feature_rows(picture.values->views) * width_);
+    const int64_t size_of_level = feature_rows(picture.values->views) * width_;
+    Output output = {picture.features.data(), size_of_level};
+    CHECK(std::ssize(picture.features) == (1 + levels()) * size_of_level);
     for (const media::Size& size : picture.values->views) {
       const View view = view_of(numbers, size);
-      add(view, features);
+      add(view, output);
       numbers += size.pixels() * 3 * spec_.frames;
-      features += features_of(view) * width_;
+      output.features += features_of(view) * width_;
     }
   }
   for (Group& group : groups_) line_up(group.views);
-  stage_ = stream_ = 0;
+  if (busy()) begin_group();
   return {};
 }
 
-void Encoder::run_stage(ThreadTeam& team) {
-  Group& group = groups_[group_];
-  const Layer& layer = *layers_[stage_];
-  std::vector<View> after = group.views;
-  for (View& view : after) layer.reshape(view);
-  line_up(after);
-  team.run([&](int member) {
-    layer.run({.ops = ops_,
-               .team = team,
-               .ws = workspace_,
-               .views = group.views,
-               .after = after,
-               .rows = workspace_.at(streams_[stream_]),
-               .next = workspace_.at(streams_[1 - stream_]),
-               .member = member});
-  });
-  group.views = std::move(after);
-  if (layer.moves_rows()) stream_ = 1 - stream_;
+void Encoder::begin_group() {
+  step_ = 0;
+  tower_ = {.views = groups_[group_].views};
 }
 
-// The rows that the last stage has left are the views' features.
-void Encoder::hand_over() {
-  const Group& group = groups_[group_];
-  for (size_t i = 0; i < group.views.size(); ++i) {
-    const View& view = group.views[i];
-    std::copy_n(workspace_.at(streams_[stream_]) + int64_t{view.row_begin} * width_,
-                int64_t{view.rows()} * width_, group.features[i]);
+void Encoder::run_step(ThreadTeam& team) {
+  const Step& step = steps_[step_];
+  if (step.begins) level_ = tower_;
+  Rows& rows = step.level < 0 ? tower_ : level_;
+  std::vector<View> after = rows.views;
+  for (View& view : after) step.layer->reshape(view);
+  line_up(after);
+  size_t next = 0;
+  while (next == rows.stream || next == tower_.stream) ++next;
+  team.run([&](int member) {
+    step.layer->run({.ops = ops_,
+                     .pairs = pairs_,
+                     .team = team,
+                     .ws = workspace_,
+                     .views = rows.views,
+                     .after = after,
+                     .rows = workspace_.at(streams_[rows.stream]),
+                     .next = workspace_.at(streams_[next]),
+                     .member = member});
+  });
+  rows.views = std::move(after);
+  if (step.layer->moves_rows()) rows.stream = next;
+  if (step.ends) hand_over(rows, step.level);
+}
+
+void Encoder::hand_over(const Rows& rows, int32_t level) const {
+  for (size_t i = 0; i < rows.views.size(); ++i) {
+    const View& view = rows.views[i];
+    const Output& output = groups_[group_].outputs[i];
+    std::copy_n(workspace_.at(streams_[rows.stream]) + int64_t{view.row_begin} * width_,
+                int64_t{view.rows()} * width_, output.features + (level + 1) * output.level_stride);
   }
 }
 
 bool Encoder::advance(ThreadTeam& team, int64_t units) {
   for (; busy() && units > 0; --units) {
-    run_stage(team);
-    if (++stage_ < layers_.size()) continue;
-    hand_over();
+    run_step(team);
+    if (++step_ < steps_.size()) continue;
     ++group_;
-    stage_ = stream_ = 0;
+    if (busy()) begin_group();
   }
   return !busy();
 }

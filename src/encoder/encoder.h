@@ -24,6 +24,7 @@
 #include "encoder/spec.h"
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
+#include "kernels/pair_ops.h"
 #include "media/processor/pixel_values.h"
 #include "media/processor/processor.h"
 #include "model/model.h"
@@ -39,7 +40,7 @@ struct EncoderOptions {
 // A picture as it is begun: its numbers, and where its features go. Both outlive the units.
 struct Picture {
   const media::PixelValues* values = nullptr;
-  std::span<float> features{};  // [feature_rows(values->views), width()]
+  std::span<float> features{};  // [1 + levels()][feature_rows(values->views), width()]
 };
 
 class Encoder {
@@ -57,6 +58,8 @@ class Encoder {
 
   const EncoderSpec& spec() const { return spec_; }
   int32_t width() const { return width_; }  // Of a row of features: the text model's hidden size.
+  // Of rows of features that the text's model adds later (encoder::Level), in order.
+  int32_t levels() const { return static_cast<int32_t>(spec_.levels.size()); }
   // Rows that views of these sizes become, all together.
   int64_t feature_rows(std::span<const media::Size> views) const;
 
@@ -78,11 +81,28 @@ class Encoder {
   void give_back_scratch() { workspace_.give_back(); }
 
  private:
-  // Views that are computed together, and where their features go, one after another.
+  // Where a view's features go, and how much further on those of each level.
+  struct Output {
+    float* features = nullptr;
+    int64_t level_stride = 0;
+  };
+  // Views that are computed together.
   struct Group {
     std::vector<View> views{};
-    std::vector<float*> features{};
-    int32_t rows = 0;  // Of the first stage's.
+    std::vector<Output> outputs{};  // By view.
+    int32_t rows = 0;               // Of the first stage's.
+  };
+  // The stages in the order in which they are computed: those of a level come after the stage of
+  // the tower whose rows they read.
+  struct Step {
+    std::unique_ptr<Layer> layer{};
+    int32_t level = -1;  // The tower itself.
+    bool begins = false, ends = false;
+  };
+  // Rows between two stages, and what of the views they are.
+  struct Rows {
+    std::vector<View> views{};
+    size_t stream = 0;
   };
 
   Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels::Ops& ops);
@@ -93,27 +113,30 @@ class Encoder {
   Result<void> check(View view, media::Size pixels) const;
   int32_t rows_of(View view) const;      // The most of any stage.
   int64_t features_of(View view) const;  // After the last one.
-  void add(const View& view, float* features);
-  void run_stage(ThreadTeam& team);
-  void hand_over();
+  void add(const View& view, const Output& output);
+  void begin_group();
+  void run_step(ThreadTeam& team);
+  // The rows that the last stage has left are the views' features.
+  void hand_over(const Rows& rows, int32_t level) const;
 
   EncoderSpec spec_;
   EncoderOptions options_;
   const kernels::Ops& ops_;
+  const kernels::PairOps& pairs_;
   std::shared_ptr<const card::Checkpoint> checkpoint_;
   model::WeightStore store_;
   model::WeightTally tally_;
   model::ScratchPlan scratch_;
-  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<Step> steps_;
   int32_t width_ = 0;
   int32_t rows_max_ = 0;  // Of a group.
-  model::Buffer<float> streams_[2];
+  std::vector<model::Buffer<float>> streams_;
   Workspace workspace_;
 
   std::vector<Group> groups_;
-  size_t group_ = 0;   // The one that is computed,
-  size_t stage_ = 0;   // its next stage,
-  size_t stream_ = 0;  // and which of the streams its rows are in.
+  size_t group_ = 0;    // The one that is computed,
+  size_t step_ = 0;     // its next step,
+  Rows tower_, level_;  // and its rows.
 };
 
 }  // namespace weir::encoder

@@ -1,6 +1,7 @@
 #include "encoder/positions.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace weir::encoder {
@@ -28,6 +29,38 @@ Mixture antialiased(int32_t i, int32_t count, int32_t side) {
     sum += out.weights.back();
   }
   for (float& weight : out.weights) weight /= sum;
+  return out;
+}
+
+Mixture corner_to_corner(int32_t i, int32_t count, int32_t side) {
+  // As torch.linspace counts: from both ends to the middle.
+  const auto last = static_cast<float>(side - 1);
+  const float step = count > 1 ? last / static_cast<float>(count - 1) : 0;
+  const float place = i < count / 2 || count == 1 ? step * static_cast<float>(i)
+                                                  : last - step * static_cast<float>(count - 1 - i);
+  const auto first = static_cast<int32_t>(place);
+  const float beyond = place - static_cast<float>(first);
+  Mixture out{.first = first, .weights = {1 - beyond}};
+  if (first + 1 < side) out.weights.push_back(beyond);
+  return out;
+}
+
+Mixture bicubic(int32_t i, int32_t count, int32_t side) {
+  // From -1 to 1, as a grid of samples is given to torch, and back.
+  const float along = (static_cast<float>(i) + 0.5f) / static_cast<float>(count) * 2 - 1;
+  const float place = ((along + 1) * static_cast<float>(side) - 1) / 2;
+  const float below = std::floor(place), t = place - below;
+  constexpr float kA = -0.75f;  // Torch's.
+  const auto near = [](float x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; };
+  const auto far = [](float x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
+  const std::array<float, 4> weights = {far(t + 1), near(t), near(1 - t), far(2 - t)};
+  const auto entry = [&](int32_t tap) {
+    return std::clamp(static_cast<int32_t>(below) - 1 + tap, 0, side - 1);
+  };
+  Mixture out{.first = entry(0)};
+  out.weights.resize(static_cast<size_t>(entry(3) - out.first + 1));
+  for (int32_t tap = 0; tap < 4; ++tap)
+    out.weights[static_cast<size_t>(entry(tap) - out.first)] += weights[static_cast<size_t>(tap)];
   return out;
 }
 

@@ -22,6 +22,11 @@ struct Mixture {
   std::vector<float> weights{};
 };
 Mixture antialiased(int32_t i, int32_t count, int32_t side);
+// The same where the first and the last place are the table's first and last entry.
+Mixture corner_to_corner(int32_t i, int32_t count, int32_t side);
+// The same by torch's bicubic sampling at the places' middles; beyond its edges a table goes on as
+// its last entry.
+Mixture bicubic(int32_t i, int32_t count, int32_t side);
 
 // The angles of a grid's place, [head_dim]: cosines of its head_dim / 2 pairs, then sines.
 void turn(const Rope& rope, int32_t head_dim, View::Place place, float* out);

@@ -33,7 +33,12 @@ struct PositionTable {
     kBucketed,  // A table of side x side; a place is the fraction of the view that it lies at.
     // The same table, resized to the view's grid as torch does it (bilinear, antialias).
     kAntialiased,
-    kAxes  // Row x of a table, and row y of another one, of `side` rows each.
+    kAxes,  // Row x of a table, and row y of another one, of `side` rows each.
+    // A table of side x side, between whose outermost entries the view's outermost patches lie,
+    // bilinearly: qwen3_vl.
+    kCorners,
+    // The same table over the view's area, sampled bicubically at the patches' middles: glm4v.
+    kBicubic
   } kind = kNone;
   std::string tensor{};
   int side = 0;  // Of a square table; kOneByOne: of the views' grid.
@@ -46,6 +51,7 @@ struct Patches {
   // A row beside those of patches, which is learned; empty: there is none.
   std::string class_row{};
   bool class_last = false;
+  std::optional<Norm> norm{};  // Of what the product gives, before positions are added.
   PositionTable positions{};
   // Numbers that come patch by patch enter as factor * (number - middle).
   float factor = 1, middle = 0;
@@ -69,7 +75,44 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 };
 
-// Every row of a view sees every other one.
+// The first stage of a tower of convolutions: each row of kernel x kernel pixels around its place,
+// which lie `patch` pixels apart; beyond the view there are zeros.
+struct PixelConv {
+  std::string module{};
+  int kernel = 3;
+  kernels::Act act = kernels::Act::kGelu;
+  // A convolution of which the shape says whether the file has colours last, as MLX writes them: of
+  // the first one's they may be as many as it has columns.
+  std::string tells_layout{};
+};
+
+// A convolution of each number by itself over kernel x kernel rows around a row's place in the
+// grid; beyond it there are zeros. What it gives may be several times as wide: then that many
+// neighbours there are of one number here.
+struct Depthwise {
+  std::string module{};
+  int kernel = 3;
+  bool bias = true;
+  std::string batch_norm{};  // A module that normalises what it gives; empty: none.
+};
+
+// Each row becomes what a convolution gives there, of every stride-th place in both directions.
+struct Convolve {
+  Depthwise conv{};
+  int stride = 1;
+  int width = 0;  // Of what it gives.
+  std::optional<kernels::Act> act{};
+};
+
+// Rows are multiplied by numbers that the mean of the view's rows gives, through two linear layers
+// (`module`.reduce, `module`.expand); then act().
+struct SqueezeExcite {
+  std::string module{};
+  int inner = 0;
+  kernels::Act act = kernels::Act::kGelu;
+};
+
+// Every row of a view sees every other one, or those of its window.
 struct Attention {
   int heads = 0;
   int head_dim = 0;
@@ -81,6 +124,7 @@ struct Attention {
   bool out_bias = true;
   std::optional<Norm> q_norm{}, k_norm{}, v_norm{};
   bool norms_heads = false;  // Each by itself; else all of them together.
+  bool windows = false;      // EncoderSpec::window.
   bool clipped = false;      // As Mlp::clipped.
 };
 
@@ -90,13 +134,15 @@ struct Mlp {
   kernels::Act act = kernels::Act::kGeluTanh;
   std::string gate{}, up{}, out{};
   bool bias = true;
+  std::optional<Depthwise> conv{};  // Of what it reads, in place of Stage::pre.
   // A module has its weight in `.linear`, and numbers beside that clip what it reads and gives.
   bool clipped = false;
 };
 
-// Each row becomes its norm.
+// Each row becomes its norm, and that its activation.
 struct Normalise {
   Norm norm{};
+  std::optional<kernels::Act> act{};
 };
 
 // The class row goes.
@@ -126,17 +172,28 @@ struct Project {
   int width = 0;  // Of what it gives.
   bool bias = true;
   bool turned = false;  // A tensor [numbers read, numbers given] of this very name.
+  // The weight is a convolution's, over squares of so many patches a side, which a Merge number by
+  // number has made rows of.
+  int side = 1;
   std::optional<kernels::Act> act{};
 };
 
-using Operation = std::variant<Patches, Attention, Mlp, Normalise, Standardise, DropClassRow, Merge,
-                               Pool, Project>;
+using Operation = std::variant<Patches, PixelConv, Convolve, SqueezeExcite, Attention, Mlp,
+                               Normalise, Standardise, DropClassRow, Merge, Pool, Project>;
 
 // Of Attention and Mlp: row += scale * post(op(pre(row))).
 struct Stage {
   Operation op;
   std::optional<Norm> pre{}, post{};
-  std::string scale{};  // A tensor of as many numbers as a row has; empty: 1.
+  std::string scale{};    // A tensor of as many numbers as a row has; empty: 1.
+  bool replaces = false;  // Rather than add to the row, it takes its place.
+};
+
+// Further rows of features, which the text's model adds after a layer of its own. Made of the rows
+// that stage `after` leaves, which go on unchanged. The first of its stages moves rows.
+struct Level {
+  size_t after = 0;
+  std::vector<Stage> stages{};
 };
 
 struct EncoderSpec {
@@ -145,9 +202,13 @@ struct EncoderSpec {
   int patch = 14;  // Pixels of a patch's side.
   int frames = 1;  // That a patch has.
   int merge = 1;   // Patches of a block's side, where patches come block by block (kBlocks).
-  int width = 0;   // Numbers of a row, up to the first stage that says otherwise.
+  // Patches of a window's side, where some stages attend within windows: their rows come window by
+  // window until patches join; 0: there are none.
+  int window = 0;
+  int width = 0;  // Numbers of a row, up to the first stage that says otherwise.
   Rope rope{};
   std::vector<Stage> stages{};
+  std::vector<Level> levels{};  // Ascending in `after`.
   // What names begin with in the file: the first of these that some tensor there begins with.
   std::vector<std::string> tower_roots{}, projector_roots{};
   // Tensors whose names begin so are not needed.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cmath>
 #include <vector>
 
 namespace weir::encoder {
@@ -81,43 +81,100 @@ model::Linear TowerBinder::turned(const std::string& tensor, int32_t n, int32_t 
   return linear;
 }
 
-model::Linear TowerBinder::patches(const std::string& module, int32_t n, const EncoderSpec& spec,
-                                   bool bias) {
-  const int64_t side = spec.patch, frames = spec.frames, k = 3 * frames * side * side;
-  const card::StoredTensor* found = find(module + ".weight");
+float* TowerBinder::allocate(int64_t count) {
+  if (auto taken = store_.allocate(count * 4)) return reinterpret_cast<float*>(*taken);
+  refuse({ErrorCode::kCapacity, "no memory for the vision tower's weights"});
+  return nullptr;
+}
+
+model::Linear TowerBinder::flattened(const std::string& module, std::span<const int64_t> shape,
+                                     bool colour_last, bool wanted_last, bool bias) {
+  const int64_t n = shape[0];
+  int64_t k = 1;
+  for (const int64_t size : shape.subspan(1)) k *= size;
   model::Linear linear;
-  // A matrix may be quantised like others.
-  if (found == nullptr || found->tensor.rank == 2)
-    return this->linear(module, n, static_cast<int32_t>(k), bias);
-  std::vector<int64_t> first = {n, 3, frames, side, side}, last = {n, frames, side, side, 3};
-  if (found->tensor.rank == 4) {
-    first.erase(first.begin() + 2);
-    last.erase(last.begin() + 1);
-  }
-  const bool colour_last = shape_of(*found) == last && shape_of(*found) != first;
-  const float* weight = tensor(module + ".weight", colour_last ? last : first);
+  const float* weight = tensor(module + ".weight", shape);
   if (weight == nullptr) return linear;
-  if (colour_last != (spec.layout == media::PixelLayout::kPatches)) {
-    std::byte* memory = nullptr;
-    if (auto taken = store_.allocate(n * k * 4)) memory = *taken;
-    if (memory == nullptr) {
-      refuse({ErrorCode::kCapacity, "no memory for tensor '" + stored(module) + ".weight'"});
-      return linear;
-    }
-    auto* out = reinterpret_cast<float*>(memory);
+  if (colour_last != wanted_last) {
+    float* out = allocate(n * k);
+    if (out == nullptr) return linear;
     // Of each row, [places, colours] becomes [colours, places], or the other way about.
-    const int64_t outer = colour_last ? k / 3 : 3, inner = k / outer;
+    const int64_t colours = colour_last ? shape.back() : shape[1];
+    const int64_t outer = colour_last ? k / colours : colours, inner = k / outer;
     for (int64_t row = 0; row < n; ++row)
       for (int64_t i = 0; i < outer; ++i)
         for (int64_t j = 0; j < inner; ++j)
           out[row * k + j * outer + i] = weight[row * k + i * inner + j];
     weight = out;
   }
-  linear.n = n;
+  linear.n = static_cast<int32_t>(n);
   linear.k = static_cast<int32_t>(k);
-  linear.floats = {.n = n, .k = linear.k, .type = kernels::FloatType::kF32, .rows = weight};
-  if (bias) linear.bias = vector(module + ".bias", n);
+  linear.floats = {.n = linear.n, .k = linear.k, .type = kernels::FloatType::kF32, .rows = weight};
+  if (bias) linear.bias = vector(module + ".bias", linear.n);
   return linear;
+}
+
+model::Linear TowerBinder::patches(const std::string& module, int32_t n, const EncoderSpec& spec,
+                                   bool bias) {
+  const int64_t side = spec.patch, frames = spec.frames;
+  const card::StoredTensor* found = find(module + ".weight");
+  // A matrix may be quantised like others.
+  if (found == nullptr || found->tensor.rank == 2)
+    return linear(module, n, static_cast<int32_t>(3 * frames * side * side), bias);
+  std::vector<int64_t> first = {n, 3, frames, side, side}, last = {n, frames, side, side, 3};
+  if (found->tensor.rank == 4) {
+    first.erase(first.begin() + 2);
+    last.erase(last.begin() + 1);
+  }
+  const bool colour_last = shape_of(*found) == last && shape_of(*found) != first;
+  return flattened(module, colour_last ? last : first, colour_last,
+                   spec.layout == media::PixelLayout::kPatches, bias);
+}
+
+model::Linear TowerBinder::squares(const std::string& module, int32_t n, int32_t k, int side,
+                                   bool bias) {
+  const int64_t channels = k / (side * side);
+  const std::vector<int64_t> first = {n, channels, side, side}, last = {n, side, side, channels};
+  const card::StoredTensor* found = find(module + ".weight");
+  if (found == nullptr || found->tensor.rank == 2) return linear(module, n, k, bias);
+  const bool channels_last =
+      found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
+  return flattened(module, channels_last ? last : first, channels_last, false, bias);
+}
+
+model::Linear TowerBinder::pixels(const PixelConv& op, int32_t n) {
+  const card::StoredTensor* teller = find(op.tells_layout + ".weight");
+  const bool colour_last = teller != nullptr && teller->tensor.rank == 4 &&
+                           teller->tensor.shape[1] != 1 && teller->tensor.shape[3] == 1;
+  const std::array<int64_t, 4> first = {n, 3, op.kernel, op.kernel};
+  const std::array<int64_t, 4> last = {n, op.kernel, op.kernel, 3};
+  return flattened(op.module, colour_last ? last : first, colour_last, false, true);
+}
+
+TowerBinder::DepthwiseWeights TowerBinder::depthwise(const Depthwise& conv, int32_t n) {
+  // Torch's [n, 1, kernel, kernel] and MLX's [n, kernel, kernel, 1] lie alike.
+  const card::StoredTensor* found = find(conv.module + ".weight");
+  const bool last = found != nullptr && found->tensor.rank == 4 && found->tensor.shape[1] != 1;
+  const int64_t side = conv.kernel, taps = side * side;
+  const std::array<int64_t, 4> shape = {n, last ? side : 1, side, last ? 1 : side};
+  const float* weight = tensor(conv.module + ".weight", shape);
+  const float* bias = conv.bias ? vector(conv.module + ".bias", n) : nullptr;
+  std::array<const float*, 4> norm{};  // Weight, bias, mean, variance.
+  if (!conv.batch_norm.empty()) {
+    static constexpr std::array kParts = {".weight", ".bias", ".running_mean", ".running_var"};
+    for (size_t i = 0; i < kParts.size(); ++i) norm[i] = vector(conv.batch_norm + kParts[i], n);
+  }
+  float* out = failed() ? nullptr : allocate((taps + 1) * n);
+  if (out == nullptr) return {};
+  for (int32_t c = 0; c < n; ++c) {
+    // torch's epsilon, which no file says.
+    const float factor = norm[0] == nullptr ? 1 : norm[0][c] / std::sqrt(norm[3][c] + 1e-5f);
+    for (int64_t t = 0; t < taps; ++t) out[t * n + c] = weight[c * taps + t] * factor;
+    float& shift = out[taps * n + c];
+    shift = bias == nullptr ? 0 : bias[c] * factor;
+    if (norm[0] != nullptr) shift += norm[1][c] - norm[2][c] * factor;
+  }
+  return {out, out + taps * n};
 }
 
 model::NormWeights TowerBinder::norm(const Norm& norm, int32_t n) {

@@ -36,6 +36,18 @@ class TowerBinder {
   // patch has frames x side x side x 3 numbers, in the order of `layout`. The file has it as [n,
   // k], or with dimensions of its own, colour first, or last, as MLX writes it.
   model::Linear patches(const std::string& module, int32_t n, const EncoderSpec& spec, bool bias);
+  // A convolution over whole squares of side x side rows, as a product with all their numbers, row
+  // by row of each number: float32, [n, k]. The file has the numbers first, or last, as MLX does.
+  model::Linear squares(const std::string& module, int32_t n, int32_t k, int side, bool bias);
+  // The same of a PixelConv: colour first.
+  model::Linear pixels(const PixelConv& op, int32_t n);
+  // A convolution's weights, [kernel * kernel][n], and its biases, [n], which a batch norm has
+  // changed already.
+  struct DepthwiseWeights {
+    const float* taps = nullptr;
+    const float* bias = nullptr;
+  };
+  DepthwiseWeights depthwise(const Depthwise& conv, int32_t n);
   // A norm of rows of n numbers, by its module.
   model::NormWeights norm(const Norm& norm, int32_t n);
   // A tensor of n numbers of this very name, which may have dimensions of 1 besides.
@@ -54,6 +66,11 @@ class TowerBinder {
   const model::WeightTally& tally() const { return binder_.tally(); }
 
  private:
+  // Weights [n, places, colours] or [n, colours, places], float32, as [n, colours * places]:
+  // `colour_last` says what the file has, `wanted_last` what is wanted.
+  model::Linear flattened(const std::string& module, std::span<const int64_t> shape,
+                          bool colour_last, bool wanted_last, bool bias);
+  float* allocate(int64_t count);
   static model::ModelSpec names_of(const card::Checkpoint& checkpoint, const EncoderSpec& spec);
   std::string stored(const std::string& name) const;
   const card::StoredTensor* find(const std::string& name) const {

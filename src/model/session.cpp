@@ -62,12 +62,13 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
                     .prompt_length = sequence.prompt_length,
                     .memory = {.tables = sequence.pages.data(), .state = slice.sequence},
                     .mask = slice.mask,
+                    .rope_shift = slice.rope_shift,
                     .adapter = slice.adapter,
                     .sequence = slice.sequence});
   if (!slice.rows.empty()) {
     for (auto i = static_cast<size_t>(begin); std::cmp_less(i, end); ++i)
-      if (slice.rows[i] != nullptr)
-        batch_.add_vectors({.rows = 1, .vectors = slice.rows[i]});
+      if (slice.rows[i].vectors != nullptr)
+        batch_.add_vectors(slice.rows[i], slice.tokens.subspan(i, 1));
       else
         batch_.add_token(slice.tokens[i]);
   } else if (slice.vectors.empty()) {
@@ -78,6 +79,9 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
         {.rows = end - begin,
          .vectors = slice.vectors.data() + int64_t{begin} * model_->spec().hidden_size});
   }
+  if (!slice.rope_positions.empty())
+    for (int32_t i = begin; i < end; ++i)
+      batch_.set_rope_position(slice.rope_positions[static_cast<size_t>(i)]);
   return true;
 }
 

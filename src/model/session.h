@@ -36,8 +36,12 @@ class Session {
     // [tokens.size(), hidden_size]: what the rows begin with in place of the tokens, which mean
     // nothing then. Empty: the tokens' embeddings.
     std::span<const float> vectors = {};
-    // By token: a vector that its row begins with, or null for its embedding. Empty: none of it.
-    std::span<const float* const> rows = {};
+    // By token: the one vector that its row begins with, or null for its embedding. Empty: none of
+    // it.
+    std::span<const VectorRows> rows = {};
+    // By token, what its angles are those of; empty: of its position and so much more.
+    std::span<const RopePosition> rope_positions = {};
+    int32_t rope_shift = 0;
     Mask mask = {};
     const Adapter* adapter = nullptr;  // As BatchSlice::adapter.
 

@@ -10,13 +10,13 @@
 namespace weir::check {
 namespace {
 
-TEST(PictureFixtures, GiveTheRecordedLogits) {
+void check_all(const CheckOptions& options) {
   const char* families = std::getenv("WEIR_FAMILIES");
   if (families == nullptr || !std::filesystem::exists(families))
     GTEST_SKIP() << "WEIR_FAMILIES names no folder of fixtures";
   const auto folders = find_folders({families}, "image.png");
   ASSERT_TRUE(folders) << folders.error().message;
-  const auto runtime = Runtime::create({});
+  const auto runtime = Runtime::create(options);
   ASSERT_TRUE(runtime) << runtime.error().message;
   Report report;
   for (const std::string& folder : *folders) {
@@ -26,6 +26,15 @@ TEST(PictureFixtures, GiveTheRecordedLogits) {
     EXPECT_TRUE(done) << folder << ": " << done.error().message;
   }
   EXPECT_EQ(report.finish(), 0);
+}
+
+TEST(PictureFixtures, GiveTheRecordedLogits) { check_all({}); }
+
+TEST(PictureFixtures, GiveNearlyTheseInFastMode) {
+  CheckOptions options;
+  options.compute = model::Compute::kFast;
+  options.threads = 2;
+  check_all(options);
 }
 
 }  // namespace

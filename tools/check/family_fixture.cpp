@@ -64,7 +64,7 @@ class Greedy {
   // The next tokens to compute: about `chunk` of the prompt, or the last sampled one.
   Session::Slice next(size_t chunk) {
     if (fed_ < fixture_.input_ids.size()) return fixture_.piece(fed_, chunk);
-    return {.tokens = std::span(ids_).last(1)};
+    return {.tokens = std::span(ids_).last(1), .rope_shift = fixture_.rope_shift};
   }
   void took(size_t tokens, std::span<const float> logits) {
     fed_ += tokens;
@@ -131,8 +131,7 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder, bool images
   if (images && expected.find("pixel_values") == nullptr)
     return fail(ErrorCode::kUnsupported, "none of its answers are to images");
   fixture.beside_media = !images && expected.find("text_input_ids") != nullptr;
-  if (const char* media = media_of(expected);
-      media != nullptr && !fixture.beside_media && !images)
+  if (const char* media = media_of(expected); media != nullptr && !fixture.beside_media && !images)
     return fail(ErrorCode::kUnsupported, std::string("all its answers are to ") + media);
   const std::string prefix = fixture.beside_media ? "text_" : "";
   WEIR_ASSIGN(fixture.input_ids, read_ids(expected, prefix + "input_ids"));
@@ -168,9 +167,10 @@ Session::Slice FamilyFixture::piece(size_t begin, size_t most) const {
       end = static_cast<size_t>(span.end);
       break;
     }
-  Session::Slice slice = {.tokens = std::span(input_ids).subspan(begin, end - begin),
-                          .mask = mask};
+  Session::Slice slice = {.tokens = std::span(input_ids).subspan(begin, end - begin), .mask = mask};
   if (!rows.empty()) slice.rows = std::span(rows).subspan(begin, end - begin);
+  if (!rope_positions.empty())
+    slice.rope_positions = std::span(rope_positions).subspan(begin, end - begin);
   return slice;
 }
 
@@ -197,8 +197,7 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
     slice.all_logits = true;
     slice.adapter = with.adapter;
     session.forward(std::span(&slice, 1), [&](size_t, size_t token, std::span<float> row) {
-      std::ranges::copy(row,
-                        logits.begin() + static_cast<std::ptrdiff_t>((begin + token) * vocab));
+      std::ranges::copy(row, logits.begin() + static_cast<std::ptrdiff_t>((begin + token) * vocab));
     });
     begin += slice.tokens.size();
   }

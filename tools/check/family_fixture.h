@@ -1,6 +1,6 @@
 // FamilyFixture: a tiny checkpoint with the reference's answers, and the comparison of a loaded
-// model with them. Of a fixture with images or sound it is the answers to text alone, or those to its
-// images. Used by weir-check and by the tests.
+// model with them. Of a fixture with images or sound it is the answers to text alone, or those to
+// its images. Used by weir-check and by the tests.
 //
 // Threads: one, with the team's help.
 #pragma once
@@ -28,9 +28,13 @@ struct FamilyFixture {
   float bound = 1e-3f;            // Largest difference that rounding explains.
   // It asks of text alone what others ask of images or sound too.
   bool beside_media = false;
-  // By token of the prompt: the row of features that it begins with in place of its embedding, or
-  // null. Empty: none of it has one.
-  std::vector<const float*> rows{};
+  // By token of the prompt: the row of features that it begins with in place of its embedding, with
+  // its levels, or null. Empty: none of it has one.
+  std::vector<model::VectorRows> rows{};
+  // By token of the prompt what its angles are those of, and how much more than their positions
+  // those of later tokens are. Empty: none of it.
+  std::vector<model::RopePosition> rope_positions{};
+  int32_t rope_shift = 0;
   // Spans of the prompt whose tokens see those after them too. Ascending.
   std::vector<model::Mask> spans{};
 

@@ -13,6 +13,7 @@
 #include "image_fixture.h"
 #include "media/processor/image_plan.h"
 #include "media/processor/pixel_values.h"
+#include "sched/prompt_media.h"
 
 namespace weir::check {
 
@@ -26,27 +27,14 @@ int64_t picture_token(JsonValue config) {
   return id;
 }
 
-// Which tokens of a prompt with pictures also see those after them: none; rows of features those of
-// their run; all tokens of the prompt.
-enum class BothWays : uint8_t { kNone, kRuns, kPrompt };
-
-BothWays both_ways_of(JsonValue config) {
-  std::string_view type, says;
-  if (config["model_type"].get(type) != simdjson::SUCCESS) return BothWays::kNone;
-  if (type == "paligemma") return BothWays::kPrompt;
-  const bool vision =
-      config["text_config"]["use_bidirectional_attention"].get(says) == simdjson::SUCCESS &&
-      says == "vision";
-  return type == "gemma3" || vision ? BothWays::kRuns : BothWays::kNone;
-}
-
 // The reference was given its processor's numbers rounded to multiples of 2^-13.
 float as_given(float number) { return std::nearbyint(number * 0x1p13f) * 0x1p-13f; }
 
-// A picture's numbers, as the tower reads them, and its rows of features.
+// A picture's numbers, as the tower reads them, and its rows of features with their levels.
 struct Encoded {
   media::PixelValues values{};
   std::vector<float> features{};
+  size_t of_level = 0;  // Numbers of features.
 };
 
 class PictureCheck {
@@ -82,7 +70,8 @@ class PictureCheck {
       at += numbers.size();
       if (!recorded) std::ranges::transform(numbers, numbers.begin(), as_given);
       const auto rows = static_cast<size_t>(encoder_->feature_rows(encoded.values.views));
-      encoded.features.resize(rows * static_cast<size_t>(encoder_->width()), NAN);
+      encoded.of_level = rows * static_cast<size_t>(encoder_->width());
+      encoded.features.resize(encoded.of_level * static_cast<size_t>(1 + encoder_->levels()), NAN);
     }
     std::vector<encoder::Picture> pictures;
     for (Encoded& encoded : out) pictures.push_back({&encoded.values, encoded.features});
@@ -95,10 +84,13 @@ class PictureCheck {
   // The fixture's prompt, whose placeholders begin with the features.
   Result<FamilyFixture> prompt(FamilyFixture fixture, const std::vector<Encoded>& pictures) const {
     const int64_t token = picture_token(card_.config.root());
-    std::vector<const float*> features;
+    std::vector<model::VectorRows> features;
     for (const Encoded& encoded : pictures)
-      for (size_t i = 0; i < encoded.features.size(); i += static_cast<size_t>(encoder_->width()))
-        features.push_back(encoded.features.data() + i);
+      for (size_t i = 0; i < encoded.of_level; i += static_cast<size_t>(encoder_->width()))
+        features.push_back({.rows = 1,
+                            .vectors = encoded.features.data() + i,
+                            .levels = encoder_->levels(),
+                            .level_stride = static_cast<int64_t>(encoded.of_level)});
     auto& ids = fixture.input_ids;
     // One that the model itself expands.
     if (std::ranges::count(ids, token) == 1 && features.size() > 1) {
@@ -112,7 +104,8 @@ class PictureCheck {
                           "places for, ",
                           std::to_string(std::ranges::count(ids, token)), ", found ",
                           std::to_string(features.size())}));
-    fixture.rows.assign(ids.size(), nullptr);
+    if (model::has_three_positions(model_->spec())) add_positions(fixture, pictures);
+    fixture.rows.assign(ids.size(), {});
     size_t next = 0;
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] != token) continue;
@@ -131,14 +124,35 @@ class PictureCheck {
  private:
   void add_spans(FamilyFixture& fixture) const {
     const auto end = static_cast<int32_t>(fixture.input_ids.size());
-    const BothWays both_ways = both_ways_of(card_.config.root());
-    if (both_ways == BothWays::kPrompt) fixture.spans = {{0, end}};
-    if (both_ways != BothWays::kRuns) return;
+    const model::BothWays both_ways = model_->spec().both_ways;
+    if (both_ways == model::BothWays::kPrompt) fixture.spans = {{0, end}};
+    if (both_ways != model::BothWays::kRuns) return;
     for (int32_t i = 0; i < end; ++i) {
-      if (fixture.rows[static_cast<size_t>(i)] == nullptr) continue;
+      if (fixture.rows[static_cast<size_t>(i)].vectors == nullptr) continue;
       if (fixture.spans.empty() || fixture.spans.back().end != i) fixture.spans.push_back({i, i});
       fixture.spans.back().end = i + 1;
     }
+  }
+
+  // Of pictures of one view each.
+  void add_positions(FamilyFixture& fixture, const std::vector<Encoded>& pictures) const {
+    const auto token = static_cast<int32_t>(picture_token(card_.config.root()));
+    const std::vector<int32_t>& ids = fixture.input_ids;
+    sched::PromptMedia media;
+    auto place = ids.begin();
+    for (const Encoded& encoded : pictures) {
+      const media::Size grid = media::token_grid(images_.processor, encoded.values.views[0]);
+      place = std::find(place, ids.end(), token);
+      sched::Picture& picture = media.pictures.emplace_back();
+      picture.first = static_cast<int32_t>(place - ids.begin());
+      picture.tokens = static_cast<int32_t>(grid.pixels());
+      picture.grid_rows = static_cast<int32_t>(grid.height);
+      picture.grid_columns = static_cast<int32_t>(grid.width);
+      place += picture.tokens;
+    }
+    fixture.rope_positions.resize(ids.size());
+    sched::rope_positions(media, 0, fixture.rope_positions);
+    fixture.rope_shift = sched::shift_of(media);
   }
 
   const ImageFixture& images_;
@@ -148,10 +162,13 @@ class PictureCheck {
   std::unique_ptr<model::Model> model_;
 };
 
-std::vector<float> all_features(const std::vector<Encoded>& pictures) {
+std::vector<float> all_features(const std::vector<Encoded>& pictures, bool levels) {
   std::vector<float> out;
-  for (const Encoded& encoded : pictures)
-    out.insert(out.end(), encoded.features.begin(), encoded.features.end());
+  for (const Encoded& encoded : pictures) {
+    const size_t count = levels ? encoded.features.size() : encoded.of_level;
+    out.insert(out.end(), encoded.features.begin(),
+               encoded.features.begin() + static_cast<std::ptrdiff_t>(count));
+  }
   return out;
 }
 
@@ -206,14 +223,15 @@ Result<void> check_pictures(const std::string& folder, const card::ModelCard& ca
   WEIR_ASSIGN(const std::vector<Encoded> recorded, check.encode(/*recorded=*/true));
   WEIR_ASSIGN(const std::vector<Encoded> of_file, check.encode(/*recorded=*/false));
   WEIR_ASSIGN(const std::vector<float> expected, recorded_features(folder));
-  const std::vector<float> features = all_features(recorded);
   std::string about;
-  if (expected.size() == features.size())
+  if (const std::vector<float> features = all_features(recorded, /*levels=*/false);
+      expected.size() == features.size())
     about = number("features", largest_difference(features, expected));
   const bool exact =
       runtime.compute == model::Compute::kExact && runtime.kv_format == kernels::FloatType::kF32;
   WEIR_TRY(check_prompt(check, *plain, recorded, name, about, exact, report));
-  about = number("features by", largest_difference(all_features(of_file), features));
+  about = number("features by", largest_difference(all_features(of_file, /*levels=*/true),
+                                                   all_features(recorded, /*levels=*/true)));
   return check_prompt(check, *plain, of_file, name + " from the file", about, exact, report);
 }
 

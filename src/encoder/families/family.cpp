@@ -62,10 +62,11 @@ int patches_across(const Config& c, const Sizes& sizes) {
       side(c.vision, "image_size", sizes.image) / side(c.vision, "patch_size", sizes.patch), 1);
 }
 
-Attention attention_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes) {
-  const int heads = c.vision.int_or("num_attention_heads", sizes.heads, 1, kWidthMax);
+Attention attention_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes,
+                          std::string_view key) {
+  const int heads = c.vision.int_or(key, sizes.heads, 1, kWidthMax);
   if (spec.width % heads != 0)
-    c.vision.reject("num_attention_heads: expected a divisor of hidden_size, " +
+    c.vision.reject(std::string(key) + ": expected a divisor of hidden_size, " +
                     std::to_string(spec.width) + ", found " + std::to_string(heads));
   const int head_dim = std::max(spec.width / heads, 1);
   return {
@@ -77,8 +78,16 @@ Mlp mlp_sizes(const Config& c, const Sizes& sizes) {
           .act = activation(c.vision, "hidden_act", sizes.act)};
 }
 
-int layer_count(const Config& c, const Sizes& sizes) {
-  return c.vision.int_or("num_hidden_layers", sizes.layers, 1, kLayersMax);
+int table_side(const Config& c, std::string_view key, int fallback) {
+  const int patches = c.vision.int_or(key, fallback, 1, kSideMax);
+  const int side = static_cast<int>(std::lround(std::sqrt(static_cast<double>(patches))));
+  if (side * side != patches)
+    c.vision.reject(std::string(key) + ": expected a square, found " + std::to_string(patches));
+  return side;
+}
+
+int layer_count(const Config& c, const Sizes& sizes, std::string_view key) {
+  return c.vision.int_or(key, sizes.layers, 1, kLayersMax);
 }
 
 EncoderSpec clip_tower(const Config& c, const Sizes& sizes) {

@@ -42,6 +42,7 @@ inline constexpr int kLayersMax = 1024;
 inline constexpr int kWidthMax = 1 << 16;
 inline constexpr int kSideMax = 1 << 14;  // Of pixels, or of a table.
 inline constexpr int kMergeMax = 64;      // Patches of a square's side.
+inline constexpr int kRatioMax = 64;      // Of a network's width to a row's; of frames to a patch.
 
 // Appends a stage; of Attention and Mlp, with the norm before it.
 void add(EncoderSpec& spec, Operation op, std::optional<Norm> pre = {});
@@ -57,10 +58,13 @@ EncoderSpec bare_tower(const Config& c, const Sizes& sizes);
 // Patches across a view of image_size pixels.
 int patches_across(const Config& c, const Sizes& sizes);
 // Heads, their size and the scale of their scores.
-Attention attention_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes);
+Attention attention_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes,
+                          std::string_view key = "num_attention_heads");
 // Width and activation.
 Mlp mlp_sizes(const Config& c, const Sizes& sizes);
-int layer_count(const Config& c, const Sizes& sizes);
+int layer_count(const Config& c, const Sizes& sizes, std::string_view key = "num_hidden_layers");
+// The side of a square table of as many rows as `key` says.
+int table_side(const Config& c, std::string_view key, int fallback);
 
 // A SigLIP or CLIP tower: patches, then blocks of attention and a network, each after a layer norm,
 // under tower.encoder.layers. No norm after the last one.
@@ -82,11 +86,28 @@ void add_selection(EncoderSpec& spec, const Config& c);
 // The LLaVA projector: linear_1, an activation (projector_hidden_act), linear_2.
 void add_llava_projector(EncoderSpec& spec, const Config& c, bool bias = true);
 
+// A tower that reads blocks of patches with a next frame, as the Qwen-VL families and GLM's do: up
+// to the heads' angles, without stages.
+EncoderSpec block_tower(const Config& c, const Sizes& sizes,
+                        std::string_view width_key = "hidden_size");
+Attention block_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes);
+// The parts of its i-th block: attention with fused queries, keys and values, and a network.
+struct TowerBlock {
+  Attention attention{};
+  Mlp mlp{};  // Its modules by their names within a block.
+  bool rms = false;
+  float eps = 1e-6f;
+};
+void add_block(EncoderSpec& spec, const TowerBlock& block, int i);
+
 // The Pixtral tower, up to the rows that vision_feature_layer names.
 EncoderSpec pixtral_tower(const Config& c);
 
+EncoderSpec fastvlm(const Config& c);
 EncoderSpec gemma3(const Config& c);
 EncoderSpec gemma4(const Config& c);
+EncoderSpec glm4v(const Config& c);
+EncoderSpec glm_ocr(const Config& c);
 EncoderSpec idefics3(const Config& c);
 EncoderSpec internvl(const Config& c);
 EncoderSpec lfm2_vl(const Config& c);
@@ -94,5 +115,9 @@ EncoderSpec llama4(const Config& c);
 EncoderSpec llava(const Config& c);
 EncoderSpec mistral3(const Config& c);
 EncoderSpec paligemma(const Config& c);
+EncoderSpec qwen2_5_vl(const Config& c);
+EncoderSpec qwen2_vl(const Config& c);
+EncoderSpec qwen3_5(const Config& c);
+EncoderSpec qwen3_vl(const Config& c);
 
 }  // namespace weir::encoder::family

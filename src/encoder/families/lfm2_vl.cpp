@@ -1,29 +1,14 @@
 // LFM2-VL: SigLIP 2 on views of any shape, squares of patches, a norm and two linear layers.
-#include <cmath>
-
 #include "encoder/families/family.h"
 
 namespace weir::encoder::family {
-
-namespace {
-
-// The side of a square table of `patches` rows.
-int table_side(const Config& c) {
-  const int patches = c.vision.int_or("num_patches", 256, 1, kSideMax);
-  const int side = static_cast<int>(std::lround(std::sqrt(static_cast<double>(patches))));
-  if (side * side != patches)
-    c.vision.reject("num_patches: expected a square, found " + std::to_string(patches));
-  return side;
-}
-
-}  // namespace
 
 EncoderSpec lfm2_vl(const Config& c) {
   EncoderSpec spec = clip_tower(c, {});
   spec.layout = media::PixelLayout::kPatches;
   PositionTable& table = std::get<Patches>(spec.stages.front().op).positions;
   table.kind = PositionTable::kAntialiased;
-  table.side = table_side(c);
+  table.side = table_side(c, "num_patches", 256);
   c.all.expect_int("vision_feature_layer", -1);
   const float eps = c.vision.float_or("layer_norm_eps", Sizes{}.eps);
   add(spec, Normalise{layer_norm("tower.post_layernorm", eps)});

@@ -20,10 +20,11 @@ class PatchesLayer final : public Layer {
         rope_(source.spec.rope),
         head_dim_(head_dim_of(source.spec)),
         angles_(source.angles),
-        products_(source, numbers_),
+        products_(numbers_),
         gathered_(source.scratch.ask<float>(model::BufferUse::kComputing, {.per_row = numbers_})) {
     products_.add(source.binder.patches(op.module, width_, source.spec, op.bias));
-    products_.finish_adding();
+    products_.finish_adding(source);
+    if (op.norm) norm_ = source.binder.norm(*op.norm, width_);
     if (!op.class_row.empty()) class_row_ = source.binder.vector(op.class_row, width_);
     bind_positions(source);
   }
@@ -108,7 +109,7 @@ class PatchesLayer final : public Layer {
   void gather(const Pass& pass, int32_t cell, float* out) const {
     const View& view = view_of_cell(pass, cell);
     if (!gathers_) {
-      const float* from = view.numbers + int64_t{cell} * numbers_;
+      const float* from = view.numbers + int64_t{view.without_windows(cell)} * numbers_;
       for (int32_t i = 0; i < numbers_; ++i) out[i] = op_.factor * (from[i] - op_.middle);
       return;
     }
@@ -126,6 +127,7 @@ class PatchesLayer final : public Layer {
     const int32_t cell = row - view.grid_begin();
     const bool of_grid = cell >= 0 && cell < view.cells();
     if (!of_grid) std::copy_n(class_row_, width_, x);
+    if (norm_ && of_grid) normalise(pass.ops, *norm_, x, width_, x);
     if (op_.positions.kind == PositionTable::kOneByOne)
       pass.ops.add_scaled(positions_ + int64_t{row - view.row_begin} * width_, 1, width_, x);
     else if (of_grid && op_.positions.kind != PositionTable::kNone)
@@ -151,13 +153,20 @@ class PatchesLayer final : public Layer {
           width_, x);
       return;
     }
-    const Mixture down = antialiased(place.y, view.height, side);
-    const Mixture across = antialiased(place.x, view.width, side);
+    const Mixture down = mixture(place.y, view.height), across = mixture(place.x, view.width);
     for (size_t i = 0; i < down.weights.size(); ++i)
       for (size_t j = 0; j < across.weights.size(); ++j)
         pass.ops.add_scaled(
             entry(down.first + static_cast<int32_t>(i), across.first + static_cast<int32_t>(j)),
             down.weights[i] * across.weights[j], width_, x);
+  }
+
+  // By what the table's entries count for the i-th of `count` places of a side.
+  Mixture mixture(int32_t i, int32_t count) const {
+    const PositionTable& table = op_.positions;
+    if (table.kind == PositionTable::kCorners) return corner_to_corner(i, count, table.side);
+    if (table.kind == PositionTable::kBicubic) return bicubic(i, count, table.side);
+    return antialiased(i, count, table.side);
   }
 
   Patches op_;
@@ -170,6 +179,7 @@ class PatchesLayer final : public Layer {
   model::Buffer<float> angles_;
   Products products_;
   model::Buffer<float> gathered_;
+  std::optional<model::NormWeights> norm_;
   const float* class_row_ = nullptr;
   const float* positions_ = nullptr;
 };

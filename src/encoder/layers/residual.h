@@ -1,5 +1,5 @@
 // ResidualOutput: what a sublayer of a tower gives is scaled, normed where the family does so, and
-// added to the rows it was computed of.
+// added to the rows it was computed of, or takes their place.
 //
 // Threads: immutable after load.
 #pragma once
@@ -13,7 +13,8 @@ namespace weir::encoder {
 
 class ResidualOutput {
  public:
-  ResidualOutput(const LayerSource& source, int32_t width) : width_(width) {
+  ResidualOutput(const LayerSource& source, int32_t width)
+      : width_(width), replaces_(source.stage.replaces) {
     const Stage& stage = source.stage;
     if (stage.post) post_ = source.binder.norm(*stage.post, width);
     if (!stage.scale.empty()) scale_ = source.binder.vector(stage.scale, width);
@@ -30,7 +31,7 @@ class ResidualOutput {
         continue;
       }
       if (scale_ != nullptr) pass.ops.product(scale_ + block.begin, block.columns(), y);
-      pass.ops.add_scaled(y, 1, block.columns(), pass.rows + at);
+      put(pass, y, block.columns(), pass.rows + at);
     }
   }
   // After a barrier that follows the last block; ends with another where it has work.
@@ -41,14 +42,22 @@ class ResidualOutput {
         float* y = pass.ws.at(given_) + int64_t{r} * width_;
         normalise(pass.ops, *post_, y, width_, y);
         if (scale_ != nullptr) pass.ops.product(scale_, width_, y);
-        pass.ops.add_scaled(y, 1, width_, pass.rows + int64_t{r} * width_);
+        put(pass, y, width_, pass.rows + int64_t{r} * width_);
       }
     });
     pass.barrier();
   }
 
  private:
+  void put(const Pass& pass, const float* y, int32_t n, float* row) const {
+    if (replaces_)
+      std::copy_n(y, n, row);
+    else
+      pass.ops.add_scaled(y, 1, n, row);
+  }
+
   int32_t width_;
+  bool replaces_;
   std::optional<model::NormWeights> post_;
   const float* scale_ = nullptr;
   model::Buffer<float> given_{};

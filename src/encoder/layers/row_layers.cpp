@@ -9,7 +9,7 @@ namespace {
 class NormaliseLayer final : public Layer {
  public:
   NormaliseLayer(const LayerSource& source, const Normalise& op)
-      : width_(source.width), norm_(source.binder.norm(op.norm, source.width)) {}
+      : width_(source.width), norm_(source.binder.norm(op.norm, source.width)), act_(op.act) {}
 
   bool moves_rows() const override { return false; }
   void run(const Pass& pass) const override {
@@ -17,6 +17,7 @@ class NormaliseLayer final : public Layer {
       for (int32_t r = begin; r < end; ++r) {
         float* x = pass.rows + int64_t{r} * width_;
         normalise(pass.ops, norm_, x, width_, x);
+        if (act_) pass.ops.act(*act_, width_, x);
       }
     });
     pass.barrier();
@@ -25,6 +26,7 @@ class NormaliseLayer final : public Layer {
  private:
   int32_t width_;
   model::NormWeights norm_;
+  std::optional<kernels::Act> act_;
 };
 
 class StandardiseLayer final : public Layer {
@@ -84,6 +86,7 @@ class SquareLayer : public Layer {
     view.height /= side_;
     view.width /= side_;
     view.block = 1;
+    view.window = 0;
   }
   std::string refusal(const View& view) const override {
     if (view.before == 0 && view.after == 0 && view.height >= side_ && view.width >= side_ &&
