@@ -33,6 +33,50 @@ constexpr std::array kFamilies = {
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &FamilyEntry::model_type));
 
+// Numbers of a head, far above any published tower's: attention keeps some in the caches.
+constexpr int kHeadDimMax = 512;
+
+// Rows beyond what kernels take, which keys of their own may ask for together, are refused here, so
+// that nothing later counts with them.
+class SizeCheck {
+ public:
+  Result<void> check(const EncoderSpec& spec) {
+    WEIR_TRY(bound("a patch's numbers", int64_t{3} * spec.frames * spec.patch * spec.patch));
+    int64_t width = spec.width;
+    for (size_t i = 0; i < spec.stages.size(); ++i) {
+      WEIR_TRY(check(spec.stages[i], width));
+      for (const Level& level : spec.levels) {
+        int64_t of_level = width;
+        if (level.after != i) continue;
+        for (const Stage& stage : level.stages) WEIR_TRY(check(stage, of_level));
+      }
+    }
+    return {};
+  }
+
+ private:
+  static Result<void> bound(const char* what, int64_t found, int64_t most = kernels::kMaxLayerK) {
+    if (found >= 1 && found <= most) return {};
+    return fail(ErrorCode::kConfig, std::string("config.json: vision_config: expected ") + what +
+                                        " from 1 to " + std::to_string(most) + ", found " +
+                                        std::to_string(found));
+  }
+  // `width` becomes what rows have after it.
+  static Result<void> check(const Stage& stage, int64_t& width) {
+    if (const auto* attention = std::get_if<Attention>(&stage.op)) {
+      WEIR_TRY(bound("a head's numbers", attention->head_dim, kHeadDimMax));
+      WEIR_TRY(bound("all heads' numbers", int64_t{attention->heads} * attention->head_dim));
+    }
+    if (const auto* mlp = std::get_if<Mlp>(&stage.op))
+      WEIR_TRY(bound("a network's width", mlp->width));
+    if (const auto* merge = std::get_if<Merge>(&stage.op))
+      width *= int64_t{merge->side} * merge->side;
+    if (const auto* project = std::get_if<Project>(&stage.op)) width = project->width;
+    if (const auto* convolve = std::get_if<Convolve>(&stage.op)) width = convolve->width;
+    return bound("a row's numbers", width);
+  }
+};
+
 }  // namespace
 
 Result<EncoderSpec> spec_from_config(JsonValue config) {
@@ -63,6 +107,7 @@ Result<EncoderSpec> spec_from_config(JsonValue config) {
         "text has layers, " +
             std::to_string(model::layer_count(text)) + ", found " +
             std::to_string(spec.levels.size()));
+  WEIR_TRY(SizeCheck().check(spec));
   spec.family = found->model_type;
   return spec;
 }

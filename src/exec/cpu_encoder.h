@@ -21,7 +21,7 @@ class CpuEncoder final : public Encoder {
                              Clock::time_point until) override;
   std::string lost_weights() const override;
   void rest() override { encoder_.give_back_scratch(); }
-  int32_t levels() const override { return 0; }
+  int32_t levels() const override { return encoder_.levels(); }
   Result<int32_t> begin(std::span<const EncodeTask> tasks) override;
   bool advance(int32_t sublayers) override { return encoder_.advance(team_, sublayers); }
 

@@ -125,6 +125,19 @@ TEST(EncoderFamilies, InternVl) {
             "linear 4096, bias\n");
 }
 
+TEST(EncoderFamilies, RefuseSizesThatAreTooLarge) {
+  const auto smolvlm = [](const std::string& vision, const std::string& more) {
+    return described("SmolVLMForConditionalGeneration", "smolvlm", kLlama,
+                     R"("model_type":"smolvlm_vision",)" + vision, more);
+  };
+  EXPECT_EQ(smolvlm(R"("hidden_size":1024,"num_attention_heads":16)", R"(,"scale_factor":9)"),
+            "config.json: vision_config: expected a row's numbers from 1 to 65536, found 82944");
+  EXPECT_EQ(smolvlm(R"("hidden_size":2048,"num_attention_heads":2)", ""),
+            "config.json: vision_config: expected a head's numbers from 1 to 512, found 1024");
+  EXPECT_EQ(smolvlm(R"("patch_size":160)", ""),
+            "config.json: vision_config: expected a patch's numbers from 1 to 65536, found 76800");
+}
+
 TEST(EncoderFamilies, WantTheTowersKeys) {
   const auto doc = JsonDoc::parse(R"({"model_type":"llava"})");
   const auto spec = spec_from_config(doc->root());
