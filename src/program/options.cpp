@@ -447,8 +447,8 @@ const std::array kRows = {
         "none"},
 
     Row{"only", "PART[,PART]", Names{&Options::only}, kSuiteOnly, "Suite",
-        "Run these parts: speed, serving, memory, matrix, cache, bits, quality, needles, tools, "
-        "soak. May be repeated",
+        "Run these parts: speed, serving, memory, matrix, cache, bits, images, quality, needles, "
+        "tools, soak. May be repeated",
         "all"},
     Row{"quick", "", Switch{&Options::quick}, kSuiteOnly, "Suite",
         "Fewer and shorter measurements: less than ten minutes on two cores with a small model",

@@ -37,18 +37,6 @@ std::vector<Request> requests(const Run& run, Form form) {
   return all;
 }
 
-// What is the same in every answer to a request: its choices, with all numbers.
-Result<std::string> choices_of(const Answer& answer) {
-  if (!answer.error.empty()) return fail(ErrorCode::kIo, answer.error);
-  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(answer.body));
-  JsonValue choices;
-  if (doc.root()["choices"].get(choices) != simdjson::SUCCESS)
-    return fail(ErrorCode::kIo, "no choices in " + json_excerpt(doc.root()));
-  std::string text;
-  JsonWriter(text).value(choices);
-  return text;
-}
-
 Result<std::vector<std::string>> all_choices(const std::vector<Answer>& answers) {
   std::vector<std::string> all;
   for (const Answer& answer : answers) {

@@ -12,6 +12,7 @@ Result<void> measure_memory(Run& run);
 Result<void> measure_matrix(Run& run);
 Result<void> measure_cache(Run& run);
 Result<void> measure_bits(Run& run);
+Result<void> measure_images(Run& run);
 Result<void> measure_quality(Run& run);
 Result<void> measure_needles(Run& run);
 Result<void> measure_tools(Run& run);

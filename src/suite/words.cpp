@@ -79,6 +79,17 @@ Request completion(const Completion& of) {
   return request;
 }
 
+Result<std::string> choices_of(const Answer& answer) {
+  if (!answer.error.empty()) return fail(ErrorCode::kIo, answer.error);
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(answer.body));
+  JsonValue choices;
+  if (doc.root()["choices"].get(choices) != simdjson::SUCCESS)
+    return fail(ErrorCode::kIo, "no choices in " + json_excerpt(doc.root()));
+  std::string text;
+  JsonWriter(text).value(choices);
+  return text;
+}
+
 std::string text_of(const Answer& answer) {
   std::string text;
   const auto add = [&](std::string_view json) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/result.h"
 #include "suite/client.h"
 
 namespace weir::suite {
@@ -34,6 +35,8 @@ struct Completion {
 // Of /v1/completions. Answers do not end before max_tokens.
 Request completion(const Completion& of);
 
+// What is the same in every answer to a request: its choices, with all numbers.
+Result<std::string> choices_of(const Answer& answer);
 // The text of a whole answer, or of all events of a stream.
 std::string text_of(const Answer& answer);
 // What a stream or an answer says of `usage`: "prompt_tokens", ...; 0: nothing.
