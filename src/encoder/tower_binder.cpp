@@ -115,13 +115,8 @@ model::Linear TowerBinder::convolution(const std::string& module, int32_t n, int
   model::Linear linear;
   if (weight == nullptr) return linear;
   if (stored_last != channels_last) {
-    std::byte* memory = nullptr;
-    if (auto taken = store_.allocate(n * k * 4)) memory = *taken;
-    if (memory == nullptr) {
-      refuse({ErrorCode::kCapacity, "no memory for tensor '" + stored(module) + ".weight'"});
-      return linear;
-    }
-    auto* out = reinterpret_cast<float*>(memory);
+    float* out = allocate(module, n * k);
+    if (out == nullptr) return linear;
     // Of each row, [places, channels] becomes [channels, places], or the other way about.
     const int64_t outer = stored_last ? k / channels : channels, inner = k / outer;
     for (int64_t row = 0; row < n; ++row)
@@ -135,6 +130,31 @@ model::Linear TowerBinder::convolution(const std::string& module, int32_t n, int
   linear.floats = {.n = n, .k = linear.k, .type = kernels::FloatType::kF32, .rows = weight};
   if (bias) linear.bias = vector(module + ".bias", n);
   return linear;
+}
+
+model::Linear TowerBinder::along_time(const TimeConv& op, int32_t channels) {
+  const std::array<int64_t, 2> extent = {op.time.taps, op.band.taps};
+  return convolution(op.module, op.channels, channels,
+                     std::span(extent).first(op.bands > 1 ? 2 : 1),
+                     /*channels_last=*/true, op.bias);
+}
+
+const float* TowerBinder::each_by_itself(const std::string& module, int32_t n, int32_t taps) {
+  const std::array<int64_t, 3> first = {n, 1, taps}, last = {n, taps, 1};
+  const card::StoredTensor* found = find(module + ".weight");
+  const bool stored_last = found != nullptr && std::ranges::equal(shape_of(*found), last);
+  const float* weight = tensor(module + ".weight", stored_last ? last : first);
+  float* out = weight == nullptr ? nullptr : allocate(module, int64_t{n} * taps);
+  if (out == nullptr) return nullptr;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t tap = 0; tap < taps; ++tap) out[tap * n + i] = weight[i * taps + tap];
+  return out;
+}
+
+float* TowerBinder::allocate(const std::string& module, int64_t count) {
+  if (auto taken = store_.allocate(count * 4)) return reinterpret_cast<float*>(*taken);
+  refuse({ErrorCode::kCapacity, "no memory for tensor '" + stored(module) + ".weight'"});
+  return nullptr;
 }
 
 model::NormWeights TowerBinder::norm(const Norm& norm, int32_t n) {
@@ -153,7 +173,9 @@ const float* TowerBinder::tensor(const std::string& tensor, std::span<const int6
 
 Result<void> TowerBinder::finish() const {
   WEIR_TRY(binder_.finish(tower_));
-  return projector_ == tower_ ? Result<void>{} : binder_.finish(projector_);
+  // Whisper's encoder has no projector.
+  const bool more = !projector_.empty() && projector_ != tower_;
+  return more ? binder_.finish(projector_) : Result<void>{};
 }
 
 }  // namespace weir::encoder

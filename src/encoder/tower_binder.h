@@ -39,6 +39,11 @@ class TowerBinder {
   // A convolution over whole squares of side x side rows, as a product with all their numbers, row
   // by row of each number: float32, [n, k].
   model::Linear squares(const std::string& module, int32_t n, int32_t k, int side, bool bias);
+  // A convolution over taps of time, or of time and bands, as a product with the channels of one
+  // tap after the other: float32, [n, k]. The file has channels first, or last, as MLX writes it.
+  model::Linear along_time(const TimeConv& op, int32_t channels);
+  // Weights [n, 1, taps] of a convolution of each number by itself, as [taps][n].
+  const float* each_by_itself(const std::string& module, int32_t n, int32_t taps);
   // A norm of rows of n numbers, by its module.
   model::NormWeights norm(const Norm& norm, int32_t n);
   // A tensor of n numbers of this very name, which may have dimensions of 1 besides.
@@ -62,6 +67,8 @@ class TowerBinder {
   // first or last, the product's has them as said.
   model::Linear convolution(const std::string& module, int32_t n, int32_t channels,
                             std::span<const int64_t> extent, bool channels_last, bool bias);
+  // Memory for so many numbers; null, and the first error, where there is none.
+  float* allocate(const std::string& module, int64_t count);
   std::string stored(const std::string& name) const;
   const card::StoredTensor* find(const std::string& name) const {
     return checkpoint_.find(stored(name));

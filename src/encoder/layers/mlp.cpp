@@ -15,6 +15,7 @@ class MlpLayer final : public Layer {
   MlpLayer(const LayerSource& source, const Mlp& op)
       : op_(op),
         width_(source.width),
+        limit_(source.stage.limit),
         in_(source, source.width),
         out_(source, op.width, kWideRows),
         output_(source, source.width),
@@ -37,7 +38,7 @@ class MlpLayer final : public Layer {
       for (int32_t r = begin; r < end; ++r) {
         const float* row = pass.rows + int64_t{r} * width_;
         if (pre_)
-          normalise(pass.ops, *pre_, row, width_, normed + int64_t{r} * width_);
+          normalise(pass.ops, *pre_, limit_, row, width_, normed + int64_t{r} * width_);
         else
           std::copy_n(row, width_, normed + int64_t{r} * width_);
       }
@@ -84,6 +85,7 @@ class MlpLayer final : public Layer {
 
   Mlp op_;
   int32_t width_;
+  float limit_;
   std::optional<model::NormWeights> pre_;
   Products in_, out_;
   ResidualOutput output_;
