@@ -21,7 +21,7 @@ std::string beside_text(const std::string& architecture, const std::string& type
                    R"(","text_config":{"model_type":")" + text +
                    R"(","hidden_size":2048,"num_hidden_layers":2,"intermediate_size":64,)"
                    R"("num_attention_heads":8,"num_key_value_heads":2,"vocab_size":99,)"
-                   R"("num_kv_shared_layers":0},"audio_config":{)" +
+                   R"("max_position_embeddings":64},"audio_config":{)" +
                    audio + "}}");
 }
 
@@ -63,7 +63,7 @@ TEST(SoundFamilies, Gemma4) {
       "convolution 3/2 (1+1) x 3/2 (1+1) of 64 bands to 32, then layernorm 1e-06, relu\n"
       "linear 1024\n"
       "12 x (mlp 4096 silu, clipped; before: rms 1e-06; after: rms 1e-06; x0.5; within 1e+10 | "
-      "attention 8 x 128 to 12 rows, 13 positions from 12 back, keys x1.89465, soft cap 50, "
+      "attention 8 x 128 to 12 rows, 13 positions from 12 back, keys x1.89464, soft cap 50, "
       "clipped; before: rms 1e-06; after: rms 1e-06; within 1e+10 | "
       "light convolution 5, rms 1e-06, silu, clipped; before: rms 1e-06; within 1e+10 | "
       "mlp 4096 silu, clipped; before: rms 1e-06; after: rms 1e-06; x0.5; within 1e+10 | "

@@ -65,6 +65,7 @@ class Tensors {
 constexpr char kText[] =
     R"("text_config":{"model_type":"TYPE","hidden_size":16,"intermediate_size":24,)"
     R"("num_hidden_layers":1,"num_attention_heads":2,"num_key_value_heads":2,"vocab_size":48,)"
+    R"("max_position_embeddings":64,)"
     R"("head_dim":8},)";
 
 std::string text(const std::string& type) {
