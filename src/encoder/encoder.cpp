@@ -31,7 +31,10 @@ void line_up(std::vector<View>& views) {
 }  // namespace
 
 Encoder::Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels::Ops& ops)
-    : spec_(std::move(spec)), options_(options), ops_(ops) {}
+    : spec_(std::move(spec)),
+      options_(options),
+      ops_(ops),
+      pairs_(kernels::pair_ops_for(ops.isa)) {}
 
 Result<std::unique_ptr<Encoder>> Encoder::bind(const card::ModelCard& card,
                                                const EncoderOptions& options,
@@ -75,8 +78,10 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                                            .scratch = scratch_,
                                            .spec = spec_,
                                            .stage = stage,
+                                           .ops = ops_,
                                            .width = shape.width,
                                            .exact = !fast,
+                                           .pairs = fast && pairs_.fast,
                                            .angles = angles},
                                           shape.width),
                       .level = level});
@@ -304,6 +309,7 @@ void Encoder::run_step(ThreadTeam& team) {
   while (next == rows.stream || next == tower_.stream) ++next;
   team.run([&](int member) {
     step.layer->run({.ops = ops_,
+                     .pairs = pairs_,
                      .team = team,
                      .ws = workspace_,
                      .views = rows.views,

@@ -24,6 +24,7 @@
 #include "encoder/spec.h"
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
+#include "kernels/pair_ops.h"
 #include "media/features/sound_features.h"
 #include "media/processor/pixel_values.h"
 #include "media/processor/processor.h"
@@ -140,6 +141,7 @@ class Encoder {
   EncoderSpec spec_;
   EncoderOptions options_;
   const kernels::Ops& ops_;
+  const kernels::PairOps& pairs_;
   std::shared_ptr<const card::Checkpoint> checkpoint_;
   model::WeightStore store_;
   model::WeightTally tally_;

@@ -15,12 +15,14 @@
 #include "encoder/view.h"
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
+#include "kernels/pair_ops.h"
 #include "model/weight_map.h"
 
 namespace weir::encoder {
 
 struct Pass {
   const kernels::Ops& ops;
+  const kernels::PairOps& pairs;
   ThreadTeam& team;
   const Workspace& ws;
   std::span<const View> views;  // As the stage finds them,

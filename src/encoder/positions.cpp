@@ -36,8 +36,8 @@ Mixture corner_to_corner(int32_t i, int32_t count, int32_t side) {
   // As torch.linspace counts: from both ends to the middle.
   const auto last = static_cast<float>(side - 1);
   const float step = count > 1 ? last / static_cast<float>(count - 1) : 0;
-  const float place =
-      i < count / 2 || count == 1 ? step * static_cast<float>(i) : last - step * static_cast<float>(count - 1 - i);
+  const float place = i < count / 2 || count == 1 ? step * static_cast<float>(i)
+                                                  : last - step * static_cast<float>(count - 1 - i);
   const auto first = static_cast<int32_t>(place);
   const float beyond = place - static_cast<float>(first);
   Mixture out{.first = first, .weights = {1 - beyond}};

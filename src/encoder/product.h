@@ -8,14 +8,22 @@
 #include <span>
 
 #include "encoder/pass.h"
+#include "kernels/pair_ops.h"
 #include "model/linear.h"
 
 namespace weir::encoder {
 
-// A block of a product: so many rows, whose floats lie beside each other in the second-level cache
-// (128 rows of 1,152 numbers: 0.6 MB), by so many columns, which weigh about as much.
-inline constexpr int32_t kBlockRows = 128;
-inline constexpr int32_t kBlockColumns = 256;
+// A block of a product: so many rows by so many columns.
+struct BlockShape {
+  int32_t rows = 0, columns = 0;
+
+  int64_t numbers() const { return int64_t{rows} * columns; }
+};
+// Of float32, whose kernel goes over all rows for a few columns: rows that lie beside each other in
+// the second-level cache (128 of 1,152 numbers: 0.6 MB). Of pairs of bf16, whose kernel lays
+// columns out first, for as many rows as it takes to make that cheap: 256 rows are as large.
+inline constexpr BlockShape kFloatBlock = {.rows = 128, .columns = 256};
+inline constexpr BlockShape kPairBlock = {.rows = 256, .columns = 128};
 
 // What a block of a product has given, bias included: columns [begin, end) of rows [row, row +
 // rows).
@@ -23,22 +31,35 @@ struct Block {
   size_t weight = 0;  // Which one's.
   int32_t row = 0, rows = 0;
   int32_t begin = 0, end = 0;
-  float* y = nullptr;  // Row r, column c at y + r * kBlockColumns + c, from `row` and `begin` on.
+  float* y = nullptr;  // From `row` and `begin` on,
+  int32_t stride = 0;  // and from a row to the next.
 
-  float* row_of(int32_t r) const { return y + int64_t{r} * kBlockColumns; }
+  float* row_of(int32_t r) const { return y + int64_t{r} * stride; }
   int32_t columns() const { return end - begin; }
 };
 
-// Rows of activations, as floats and, where some weight wants them, in other forms. All of them are
-// in the arithmetic of prompts: they are many.
+// Rows of activations, as floats and, where weights want them, in other forms. All of them are in
+// the arithmetic of prompts: they are many.
 struct Input {
   const float* x = nullptr;  // [rows, k]
   const model::ActivationForms* forms = nullptr;
+  kernels::PairRows pairs{};  // Where there are some, weights meet these.
+  int32_t first = 0;          // Which of them is the product's first row.
 
-  int32_t first = 0;  // Which of them is the product's first row.
-
-  model::Activations activations(int32_t row) const {
-    return {.x = x, .forms = forms, .prompt_begin = 0, .first_row = first + row};
+  BlockShape shape() const { return pairs.x != nullptr ? kPairBlock : kFloatBlock; }
+  // Rows from `row` on times some columns of a weight.
+  void multiply(const Pass& pass, const model::Linear& weight, int32_t row,
+                const kernels::GemmRange& range) const {
+    if (pairs.x == nullptr) {
+      const model::Activations in = {
+          .x = x, .forms = forms, .prompt_begin = 0, .first_row = first + row};
+      model::multiply(pass.ops, weight, in, range, pass.scratch());
+    } else {
+      kernels::PairRows rows = pairs;
+      rows.x += (first + row) * rows.stride;
+      pass.pairs.gemm(weight.floats, rows, range, pass.scratch());
+    }
+    model::add_bias(pass.ops, weight, range);
   }
 };
 
@@ -46,30 +67,29 @@ struct Input {
 template <class F>
 void for_product(const Pass& pass, std::span<const model::Linear* const> weights, const Input& in,
                  int32_t rows, float* memory, F&& fn) {
-  const auto blocks_of = [](const model::Linear& weight) {
-    return (weight.n + kBlockColumns - 1) / kBlockColumns;
+  const BlockShape shape = in.shape();
+  const auto blocks_of = [&](const model::Linear& weight) {
+    return (weight.n + shape.columns - 1) / shape.columns;
   };
   int64_t columns = 0;
   for (const model::Linear* weight : weights) columns += blocks_of(*weight);
-  const int64_t row_blocks = (rows + kBlockRows - 1) / kBlockRows;
+  const int64_t row_blocks = (rows + shape.rows - 1) / shape.rows;
   claim_blocks(pass, columns * row_blocks, [&](int64_t claim) {
-    Block block;
-    block.row = static_cast<int32_t>(claim / columns) * kBlockRows;
-    block.rows = std::min(kBlockRows, rows - block.row);
+    Block block = {.y = memory, .stride = shape.columns};
+    block.row = static_cast<int32_t>(claim / columns) * shape.rows;
+    block.rows = std::min(shape.rows, rows - block.row);
     auto column = static_cast<int32_t>(claim % columns);
     while (column >= blocks_of(*weights[block.weight]))
       column -= blocks_of(*weights[block.weight++]);
     const model::Linear& weight = *weights[block.weight];
-    block.begin = column * kBlockColumns;
-    block.end = std::min(block.begin + kBlockColumns, weight.n);
-    block.y = memory;
-    const kernels::GemmRange range = {.rows = block.rows,
-                                      .begin = block.begin,
-                                      .end = block.end,
-                                      .y = memory - block.begin,
-                                      .y_stride = kBlockColumns};
-    model::multiply(pass.ops, weight, in.activations(block.row), range, pass.scratch());
-    model::add_bias(pass.ops, weight, range);
+    block.begin = column * shape.columns;
+    block.end = std::min(block.begin + shape.columns, weight.n);
+    in.multiply(pass, weight, block.row,
+                {.rows = block.rows,
+                 .begin = block.begin,
+                 .end = block.end,
+                 .y = memory - block.begin,
+                 .y_stride = shape.columns});
     fn(block);
   });
 }

@@ -47,6 +47,26 @@ std::string text(const Patches& op) {
   return s;
 }
 
+std::string text(const Depthwise& conv) {
+  return format("depthwise %d x %d%s%s", conv.kernel, conv.kernel, conv.bias ? ", bias" : "",
+                conv.batch_norm.empty() ? "" : ", batch norm");
+}
+
+std::string text(const PixelConv& op) {
+  return format("convolution %d x %d, bias, %s", op.kernel, op.kernel, act_name(op.act));
+}
+
+std::string text(const Convolve& op) {
+  std::string s = text(op.conv) + format(" to %d", op.width);
+  if (op.stride > 1) s += format(", stride %d", op.stride);
+  if (op.act) s += std::string(", ") + act_name(*op.act);
+  return s;
+}
+
+std::string text(const SqueezeExcite& op) {
+  return format("squeeze to %d and excite, %s", op.inner, act_name(op.act));
+}
+
 std::string text(const TimeConv::Axis& axis) {
   return format("%d/%d (%d+%d)", axis.taps, axis.stride, axis.before, axis.after);
 }
@@ -133,6 +153,8 @@ std::string text(const Project& op) {
 
 std::string text(const Stage& stage) {
   std::string s = std::visit([](const auto& op) { return text(op); }, stage.op);
+  if (const auto* mlp = std::get_if<Mlp>(&stage.op); mlp != nullptr && mlp->conv)
+    s += "; before: " + text(*mlp->conv);
   if (stage.pre) s += "; before: " + text(*stage.pre);
   if (stage.post) s += "; after: " + text(*stage.post);
   if (!stage.scale.empty()) s += "; scaled";

@@ -79,6 +79,43 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 };
 
+// The first stage of a tower of convolutions: each row of kernel x kernel pixels around its place,
+// which lie `patch` pixels apart; beyond the view there are zeros.
+struct PixelConv {
+  std::string module{};
+  int kernel = 3;
+  kernels::Act act = kernels::Act::kGelu;
+  // A convolution of which the shape says whether the file has colours last, as MLX writes them: of
+  // the first one's they may be as many as it has columns.
+  std::string tells_layout{};
+};
+
+// A convolution of each number by itself over kernel x kernel rows around a row's place in the
+// grid; beyond it there are zeros. What it gives may be several times as wide: then that many
+// neighbours there are of one number here.
+struct Depthwise {
+  std::string module{};
+  int kernel = 3;
+  bool bias = true;
+  std::string batch_norm{};  // A module that normalises what it gives; empty: none.
+};
+
+// Each row becomes what a convolution gives there, of every stride-th place in both directions.
+struct Convolve {
+  Depthwise conv{};
+  int stride = 1;
+  int width = 0;  // Of what it gives.
+  std::optional<kernels::Act> act{};
+};
+
+// Rows are multiplied by numbers that the mean of the view's rows gives, through two linear layers
+// (`module`.reduce, `module`.expand); then act().
+struct SqueezeExcite {
+  std::string module{};
+  int inner = 0;
+  kernels::Act act = kernels::Act::kGelu;
+};
+
 // A convolution along a sound. A row has `bands` bands of equally many numbers (channels); row t,
 // band f of what it gives reads those around row t * time.stride, band f * band.stride. Beyond the
 // rows and the bands there are zeros. The first stage of a tower of hearing reads frames.
@@ -162,6 +199,7 @@ struct Mlp {
   kernels::Act act = kernels::Act::kGeluTanh;
   std::string gate{}, up{}, out{};
   bool bias = true;
+  std::optional<Depthwise> conv{};  // Of what it reads, in place of Stage::pre.
   // A module has its weight in `.linear`, and numbers beside that clip what it reads and gives.
   bool clipped = false;
 };
@@ -219,9 +257,9 @@ struct Project {
   std::optional<kernels::Act> act{};
 };
 
-using Operation =
-    std::variant<Patches, TimeConv, Attention, LocalAttention, LightConv, Mlp, Normalise,
-                 Standardise, DropClassRow, Merge, Pool, Thin, FillUp, Project>;
+using Operation = std::variant<Patches, PixelConv, Convolve, SqueezeExcite, TimeConv, Attention,
+                               LocalAttention, LightConv, Mlp, Normalise, Standardise, DropClassRow,
+                               Merge, Pool, Thin, FillUp, Project>;
 
 // Of Attention, LocalAttention, LightConv and Mlp: row += scale * factor * post(op(pre(row))).
 struct Stage {

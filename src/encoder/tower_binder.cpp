@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cmath>
 #include <vector>
 
 namespace weir::encoder {
@@ -81,62 +81,51 @@ model::Linear TowerBinder::turned(const std::string& tensor, int32_t n, int32_t 
   return linear;
 }
 
-model::Linear TowerBinder::patches(const std::string& module, int32_t n, const EncoderSpec& spec,
-                                   bool bias) {
-  const int64_t side = spec.patch, frames = spec.frames;
-  const int rank = this->rank(module + ".weight");
-  // A matrix may be quantised like others.
-  if (rank == 0 || rank == 2)
-    return linear(module, n, static_cast<int32_t>(3 * frames * side * side), bias);
-  const std::array extent = {frames, side, side};
-  return convolution(module, n, 3, std::span(extent).subspan(rank == 4 ? 1 : 0),
-                     spec.layout == media::PixelLayout::kPatches, bias);
+float* TowerBinder::allocate(int64_t count) {
+  if (auto taken = store_.allocate(count * 4)) return reinterpret_cast<float*>(*taken);
+  refuse({ErrorCode::kCapacity, "no memory for the tower's weights"});
+  return nullptr;
 }
 
-model::Linear TowerBinder::squares(const std::string& module, int32_t n, int32_t k, int side,
-                                   bool bias) {
-  const std::array<int64_t, 2> extent = {side, side};
-  return convolution(module, n, k / (side * side), extent, /*channels_last=*/false, bias);
-}
-
-model::Linear TowerBinder::convolution(const std::string& module, int32_t n, int32_t channels,
-                                       std::span<const int64_t> extent, bool channels_last,
-                                       bool bias) {
-  std::vector<int64_t> first = {n, channels}, last = {n};
-  first.insert(first.end(), extent.begin(), extent.end());
-  last.insert(last.end(), extent.begin(), extent.end());
-  last.push_back(channels);
-  int64_t k = channels;
-  for (const int64_t side : extent) k *= side;
-  const card::StoredTensor* found = find(module + ".weight");
-  const bool stored_last =
-      found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
-  const float* weight = tensor(module + ".weight", stored_last ? last : first);
+model::Linear TowerBinder::flattened(const std::string& module, std::span<const int64_t> shape,
+                                     bool colour_last, bool wanted_last, bool bias) {
+  const int64_t n = shape[0];
+  int64_t k = 1;
+  for (const int64_t size : shape.subspan(1)) k *= size;
   model::Linear linear;
+  const float* weight = tensor(module + ".weight", shape);
   if (weight == nullptr) return linear;
-  if (stored_last != channels_last) {
-    float* out = allocate(module, n * k);
+  if (colour_last != wanted_last) {
+    float* out = allocate(n * k);
     if (out == nullptr) return linear;
-    // Of each row, [places, channels] becomes [channels, places], or the other way about.
-    const int64_t outer = stored_last ? k / channels : channels, inner = k / outer;
+    // Of each row, [places, colours] becomes [colours, places], or the other way about.
+    const int64_t colours = colour_last ? shape.back() : shape[1];
+    const int64_t outer = colour_last ? k / colours : colours, inner = k / outer;
     for (int64_t row = 0; row < n; ++row)
       for (int64_t i = 0; i < outer; ++i)
         for (int64_t j = 0; j < inner; ++j)
           out[row * k + j * outer + i] = weight[row * k + i * inner + j];
     weight = out;
   }
-  linear.n = n;
+  linear.n = static_cast<int32_t>(n);
   linear.k = static_cast<int32_t>(k);
-  linear.floats = {.n = n, .k = linear.k, .type = kernels::FloatType::kF32, .rows = weight};
-  if (bias) linear.bias = vector(module + ".bias", n);
+  linear.floats = {.n = linear.n, .k = linear.k, .type = kernels::FloatType::kF32, .rows = weight};
+  if (bias) linear.bias = vector(module + ".bias", linear.n);
   return linear;
 }
 
 model::Linear TowerBinder::along_time(const TimeConv& op, int32_t channels) {
-  const std::array<int64_t, 2> extent = {op.time.taps, op.band.taps};
-  return convolution(op.module, op.channels, channels,
-                     std::span(extent).first(op.bands > 1 ? 2 : 1),
-                     /*channels_last=*/true, op.bias);
+  std::vector<int64_t> first = {op.channels, channels, op.time.taps};
+  std::vector<int64_t> last = {op.channels, op.time.taps, channels};
+  if (op.bands > 1) {
+    first.push_back(op.band.taps);
+    last.insert(last.begin() + 2, op.band.taps);
+  }
+  const card::StoredTensor* found = find(op.module + ".weight");
+  const bool stored_last =
+      found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
+  return flattened(op.module, stored_last ? last : first, stored_last, /*wanted_last=*/true,
+                   op.bias);
 }
 
 const float* TowerBinder::each_by_itself(const std::string& module, int32_t n, int32_t taps) {
@@ -144,17 +133,74 @@ const float* TowerBinder::each_by_itself(const std::string& module, int32_t n, i
   const card::StoredTensor* found = find(module + ".weight");
   const bool stored_last = found != nullptr && std::ranges::equal(shape_of(*found), last);
   const float* weight = tensor(module + ".weight", stored_last ? last : first);
-  float* out = weight == nullptr ? nullptr : allocate(module, int64_t{n} * taps);
+  float* out = weight == nullptr ? nullptr : allocate(int64_t{n} * taps);
   if (out == nullptr) return nullptr;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t tap = 0; tap < taps; ++tap) out[tap * n + i] = weight[i * taps + tap];
   return out;
 }
 
-float* TowerBinder::allocate(const std::string& module, int64_t count) {
-  if (auto taken = store_.allocate(count * 4)) return reinterpret_cast<float*>(*taken);
-  refuse({ErrorCode::kCapacity, "no memory for tensor '" + stored(module) + ".weight'"});
-  return nullptr;
+model::Linear TowerBinder::patches(const std::string& module, int32_t n, const EncoderSpec& spec,
+                                   bool bias) {
+  const int64_t side = spec.patch, frames = spec.frames;
+  const card::StoredTensor* found = find(module + ".weight");
+  // A matrix may be quantised like others.
+  if (found == nullptr || found->tensor.rank == 2)
+    return linear(module, n, static_cast<int32_t>(3 * frames * side * side), bias);
+  std::vector<int64_t> first = {n, 3, frames, side, side}, last = {n, frames, side, side, 3};
+  if (found->tensor.rank == 4) {
+    first.erase(first.begin() + 2);
+    last.erase(last.begin() + 1);
+  }
+  const bool colour_last = shape_of(*found) == last && shape_of(*found) != first;
+  return flattened(module, colour_last ? last : first, colour_last,
+                   spec.layout == media::PixelLayout::kPatches, bias);
+}
+
+model::Linear TowerBinder::squares(const std::string& module, int32_t n, int32_t k, int side,
+                                   bool bias) {
+  const int64_t channels = k / (side * side);
+  const std::vector<int64_t> first = {n, channels, side, side}, last = {n, side, side, channels};
+  const card::StoredTensor* found = find(module + ".weight");
+  if (found == nullptr || found->tensor.rank == 2) return linear(module, n, k, bias);
+  const bool channels_last =
+      found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
+  return flattened(module, channels_last ? last : first, channels_last, false, bias);
+}
+
+model::Linear TowerBinder::pixels(const PixelConv& op, int32_t n) {
+  const card::StoredTensor* teller = find(op.tells_layout + ".weight");
+  const bool colour_last = teller != nullptr && teller->tensor.rank == 4 &&
+                           teller->tensor.shape[1] != 1 && teller->tensor.shape[3] == 1;
+  const std::array<int64_t, 4> first = {n, 3, op.kernel, op.kernel};
+  const std::array<int64_t, 4> last = {n, op.kernel, op.kernel, 3};
+  return flattened(op.module, colour_last ? last : first, colour_last, false, true);
+}
+
+TowerBinder::DepthwiseWeights TowerBinder::depthwise(const Depthwise& conv, int32_t n) {
+  // Torch's [n, 1, kernel, kernel] and MLX's [n, kernel, kernel, 1] lie alike.
+  const card::StoredTensor* found = find(conv.module + ".weight");
+  const bool last = found != nullptr && found->tensor.rank == 4 && found->tensor.shape[1] != 1;
+  const int64_t side = conv.kernel, taps = side * side;
+  const std::array<int64_t, 4> shape = {n, last ? side : 1, side, last ? 1 : side};
+  const float* weight = tensor(conv.module + ".weight", shape);
+  const float* bias = conv.bias ? vector(conv.module + ".bias", n) : nullptr;
+  std::array<const float*, 4> norm{};  // Weight, bias, mean, variance.
+  if (!conv.batch_norm.empty()) {
+    static constexpr std::array kParts = {".weight", ".bias", ".running_mean", ".running_var"};
+    for (size_t i = 0; i < kParts.size(); ++i) norm[i] = vector(conv.batch_norm + kParts[i], n);
+  }
+  float* out = failed() ? nullptr : allocate((taps + 1) * n);
+  if (out == nullptr) return {};
+  for (int32_t c = 0; c < n; ++c) {
+    // torch's epsilon, which no file says.
+    const float factor = norm[0] == nullptr ? 1 : norm[0][c] / std::sqrt(norm[3][c] + 1e-5f);
+    for (int64_t t = 0; t < taps; ++t) out[t * n + c] = weight[c * taps + t] * factor;
+    float& shift = out[taps * n + c];
+    shift = bias == nullptr ? 0 : bias[c] * factor;
+    if (norm[0] != nullptr) shift += norm[1][c] - norm[2][c] * factor;
+  }
+  return {out, out + taps * n};
 }
 
 model::NormWeights TowerBinder::norm(const Norm& norm, int32_t n) {

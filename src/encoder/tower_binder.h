@@ -37,8 +37,17 @@ class TowerBinder {
   // k], or with dimensions of its own, colour first, or last, as MLX writes it.
   model::Linear patches(const std::string& module, int32_t n, const EncoderSpec& spec, bool bias);
   // A convolution over whole squares of side x side rows, as a product with all their numbers, row
-  // by row of each number: float32, [n, k].
+  // by row of each number: float32, [n, k]. The file has the numbers first, or last, as MLX does.
   model::Linear squares(const std::string& module, int32_t n, int32_t k, int side, bool bias);
+  // The same of a PixelConv: colour first.
+  model::Linear pixels(const PixelConv& op, int32_t n);
+  // A convolution's weights, [kernel * kernel][n], and its biases, [n], which a batch norm has
+  // changed already.
+  struct DepthwiseWeights {
+    const float* taps = nullptr;
+    const float* bias = nullptr;
+  };
+  DepthwiseWeights depthwise(const Depthwise& conv, int32_t n);
   // A convolution over taps of time, or of time and bands, as a product with the channels of one
   // tap after the other: float32, [n, k]. The file has channels first, or last, as MLX writes it.
   model::Linear along_time(const TimeConv& op, int32_t channels);
@@ -62,13 +71,12 @@ class TowerBinder {
   const model::WeightTally& tally() const { return binder_.tally(); }
 
  private:
+  // Weights [n, places, colours] or [n, colours, places], float32, as [n, colours * places]:
+  // `colour_last` says what the file has, `wanted_last` what is wanted.
+  model::Linear flattened(const std::string& module, std::span<const int64_t> shape,
+                          bool colour_last, bool wanted_last, bool bias);
+  float* allocate(int64_t count);
   static model::ModelSpec names_of(const card::Checkpoint& checkpoint, const EncoderSpec& spec);
-  // A convolution over whole pieces of such an extent, as a product: its weight may have channels
-  // first or last, the product's has them as said.
-  model::Linear convolution(const std::string& module, int32_t n, int32_t channels,
-                            std::span<const int64_t> extent, bool channels_last, bool bias);
-  // Memory for so many numbers; null, and the first error, where there is none.
-  float* allocate(const std::string& module, int64_t count);
   std::string stored(const std::string& name) const;
   const card::StoredTensor* find(const std::string& name) const {
     return checkpoint_.find(stored(name));

@@ -28,7 +28,8 @@ Result<bool> CpuExecutor::place_weights(const std::function<void(int64_t, int64_
                                         Clock::time_point until) {
   if (!model_.pack_until(team_, progress, until)) return false;
   WEIR_TRY(model_.files().check());
-  return encoder_ == nullptr ? true : encoder_->place_weights(progress, until);
+  // A tower is small beside its model: what is said of progress is the model's.
+  return encoder_ == nullptr ? true : encoder_->place_weights({}, until);
 }
 
 void CpuExecutor::rest() {

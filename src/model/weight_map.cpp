@@ -49,6 +49,13 @@ bool is_ignorable(std::string_view name) {
          name.starts_with("model.mtp_") || name.starts_with("model.mtp.");
 }
 
+// A convolution of one tap in each direction is a matrix, whose other dimensions are 1.
+bool is_one_tap(const Tensor& tensor, std::span<const int64_t> matrix) {
+  if (tensor.rank != 4 || matrix.size() != 2 || tensor.shape[0] != matrix[0]) return false;
+  return tensor.shape[2] == 1 && ((tensor.shape[1] == matrix[1] && tensor.shape[3] == 1) ||
+                                  (tensor.shape[1] == 1 && tensor.shape[3] == matrix[1]));
+}
+
 }  // namespace
 
 template <class T>
@@ -154,6 +161,10 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   m.turned = turned_ && quantised == nullptr && path.starts_with(layers_);
   if (m.turned) std::swap(shape[0], shape[1]);
   if (quantised == nullptr) {
+    if (const card::StoredTensor* weight = checkpoint_.find(path + ".weight");
+        weight != nullptr && is_one_tap(weight->tensor, shape))
+      shape.assign(weight->tensor.shape.begin(),
+                   weight->tensor.shape.begin() + weight->tensor.rank);
     m.weight = take(path + ".weight", kFloatTypes, shape);
     if (m.weight != nullptr && !stays && !(m.turned && m.stacked))
       m.stored = quantised_floats(*m.weight, path, m.n, k, m.turned);
@@ -272,7 +283,8 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
   linear.n = n;
   linear.k = m.k;
   const auto add_rows = [&](const card::StoredTensor& t) {
-    const int64_t columns = t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)];
+    const bool floats = &t == m.weight && m.scales == nullptr;
+    const int64_t columns = floats ? m.k : t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)];
     out.piece[static_cast<size_t>(out.pieces++)] =
         piece_of(t, row * columns, (runs.stored(n - 1) + 1) * columns);
   };
@@ -752,8 +764,7 @@ Result<void> WeightBinder::finish(std::string_view within) const {
   for (const card::StoredTensor& stored : checkpoint_.tensors()) {
     if (!stored.name.starts_with(within)) continue;
     if (taker_.taken(stored.name) || (within.empty() && is_ignorable(stored.name)) ||
-        is_unused(stored.name) ||
-        (format_.quantised() && is_activation_scale(stored.name)))
+        is_unused(stored.name) || (format_.quantised() && is_activation_scale(stored.name)))
       continue;
     return fail(ErrorCode::kConfig, checkpoint_.file(stored).name() + ": tensor '" + stored.name +
                                         "': expected only tensors that " + spec_.family +

@@ -39,8 +39,21 @@ kv::PageKeeper::Times keep_times(const Options& options) {
 
 }  // namespace
 
-Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format) {
+std::unique_ptr<exec::Executor> make_executor(model::Model& model, ImageTower& tower,
+                                              const kernels::Ops& ops, ThreadTeam& team) {
+  auto executor = std::make_unique<exec::CpuExecutor>(model, ops, team);
+  if (tower.loaded()) {
+    tower.runs = std::make_unique<exec::CpuEncoder>(*tower.encoder, team);
+    executor->use(*tower.runs);
+  }
+  return executor;
+}
+
+Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format,
+                                 const ImageTower& tower) {
   const model::ModelMemory memory = model.memory();
+  const model::ModelMemory images =
+      tower.loaded() ? tower.encoder->memory() : model::ModelMemory();
   const ssd::ExpertCatalogue* experts = model.expert_catalogue();
   WEIR_ASSIGN(const kv::MemoryLayout layout,
               kv::MemoryLayout::make(model.memory_needs(), kv_format, model.options().tape_tokens));
@@ -48,11 +61,17 @@ Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format
       .packed_weights = memory.packed_weights,
       .mapped_weights = memory.mapped_weights,
       .scratch = memory.scratch,
+      .sees_images = tower.loaded(),
+      .tower = images.packed_weights + images.mapped_weights,
+      .tower_scratch = images.scratch,
       .adapter = model.adapter_bytes(),
       .kv_format = kv_format,
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
       .state_bytes = layout.state_bytes(),
       .slab_rows = model.slab_rows(),
+      .span_rows_max = model.spec().both_ways != model::BothWays::kNone
+                           ? model.options().rows_max
+                           : 0,
       .context_max = model.spec().context_max,
       .vocab_size = model.spec().vocab_size,
       .hidden_size = model.spec().hidden_size,
@@ -69,9 +88,11 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
   LoadedModel loaded;
   WEIR_ASSIGN(loaded.model, bind_model(choice.model_card, model_options(options, choice), limit,
                                        ops, team.members()));
-  WEIR_ASSIGN(const ModelFootprint needed, footprint(*loaded.model, choice.kv_format));
+  WEIR_ASSIGN(loaded.tower, bind_image_tower(choice, ops, team.members()));
+  WEIR_ASSIGN(const ModelFootprint needed,
+              footprint(*loaded.model, choice.kv_format, loaded.tower));
   WEIR_ASSIGN(loaded.plan, plan_memory(options, limit, needed));
-  loaded.executor = std::make_unique<exec::CpuExecutor>(*loaded.model, ops, team);
+  loaded.executor = make_executor(*loaded.model, loaded.tower, ops, team);
   WEIR_TRY(place_weights(*loaded.executor));
   WEIR_TRY(open_experts(*loaded.model, options, loaded.plan.expert_bytes,
                         sched::sequences_max(options.queue, loaded.plan.parallel)));

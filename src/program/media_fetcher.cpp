@@ -238,7 +238,7 @@ bool MediaFetcher::take_orders(std::map<uint64_t, std::unique_ptr<Open>>& open,
   return !ending_;
 }
 
-// One file of each order in turn, so that nobody's many keep others waiting.
+// One file of each order in turn, so that the many of one keep no other waiting.
 void MediaFetcher::start_files(hub::Transport& transport,
                                std::map<uint64_t, std::unique_ptr<Open>>& open) {
   size_t running = 0;

@@ -108,7 +108,7 @@ class Planner {
         process_(process),
         others_(others),
         kv_cost_(model.kv_groups, model.state_bytes,
-                 options.prefill_size + model.span_rows + model.slab_rows) {}
+                 std::max(options.prefill_size, model.span_rows_max) + model.slab_rows) {}
 
   Result<MemoryPlan> plan() const;
   ContextNeed need(int32_t context, int32_t sequences) const;

@@ -37,11 +37,11 @@ struct ModelFootprint {
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
   int32_t slab_rows = 0;    // Tokens of prompts that are computed beside a step.
-  int32_t span_rows = 0;    // By which a step is larger that has a span which sees both ways.
+  // Of a step that has a span of tokens which see both ways, where it may be larger than others.
+  int32_t span_rows_max = 0;
   int32_t context_max = 0;  // The model's own.
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
-  bool sees_images = false;
   int64_t experts = 0;       // All of them, where they are streamed; else 0.
   int64_t expert_cycle = 0;  // Those that one token needs.
 };

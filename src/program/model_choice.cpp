@@ -4,6 +4,7 @@
 
 #include "base/thread_team.h"
 #include "card/default_model.h"
+#include "program/image_tower.h"
 
 namespace weir {
 
@@ -44,7 +45,7 @@ std::optional<model::DraftOptions> draft_options(const Options& options,
 
 model::ModelOptions model_options(const Options& options, const ModelChoice& choice) {
   return {.compute = choice.compute,
-          .rows_max = options.prefill_size,
+          .rows_max = options.prefill_size + image_span_rows(choice.model_card),
           .draft_rows_max = options.speculative == Speculative::kOff ? 0 : kStateDraftsMax,
           .tape_tokens = options.speculative == Speculative::kOff ? 0 : options.num_draft_tokens,
           .context_max = options.ctx_size,

@@ -289,7 +289,7 @@ const std::array kRows = {
         "Answer 429 to a request that has waited so long without being begun; 0: never", "60"},
     Row{"request-timeout", "SECONDS", &Options::request_timeout, kServeOnly, "Scheduling",
         "End an answer that takes longer with an error; 0: never", "0"},
-    Row{"image-cache", "SIZE", Bytes{&Options::image_cache}, kPlanning, "Machine",
+    Row{"image-cache", "SIZE", Bytes{&Options::image_cache}, kPlanning, "Images",
         "Memory for what a model's tower makes of pictures, so that a picture that comes again is "
         "not encoded again; those of one request must fit in it",
         "512M"},

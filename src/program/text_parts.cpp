@@ -4,6 +4,7 @@
 
 #include "api/request/sampling_fields.h"
 #include "api/serving/answer_end.h"
+#include "base/check.h"
 #include "base/file.h"
 #include "program/image_processor.h"
 
@@ -45,14 +46,14 @@ Result<TextParts> load_text(const card::ModelCard& card, const Options& options)
   return parts;
 }
 
-void TextParts::see_images(const card::ModelCard& card, bool has_tower) {
+void TextParts::see_images(const card::ModelCard& card, const ImageTower& tower) {
+  if (!tower.loaded()) {
+    images_refusal = tower.refusal;
+    return;
+  }
   Result<media::Processor> read = image_processor(card);
-  if (!read)
-    images_refusal = std::move(read).error().message;
-  else if (!has_tower)
-    images_refusal = "its vision tower is not loaded";
-  else
-    processor = *std::move(read);
+  CHECK(read);  // The tower was bound with it.
+  processor = *std::move(read);
 }
 
 }  // namespace weir

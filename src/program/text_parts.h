@@ -12,6 +12,7 @@
 #include "card/embedding_settings.h"
 #include "card/model_card.h"
 #include "media/processor/processor.h"
+#include "program/image_tower.h"
 #include "program/options.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -30,9 +31,9 @@ struct TextParts {
   std::optional<media::Processor> processor;
   std::string images_refusal;
 
-  // `has_tower`: the model was loaded with what computes images. REQUIRES: nobody else reads the
+  // `tower`: the model's, as it was loaded. REQUIRES: no other thread reads the
   // card.
-  void see_images(const card::ModelCard& card, bool has_tower);
+  void see_images(const card::ModelCard& card, const ImageTower& tower);
 };
 
 // Reads the files that the card names, and what the options put in their place.

@@ -22,8 +22,12 @@ bool ImageCache::pin(std::span<const Picture* const> pictures, std::span<Entry*>
   int64_t missing = 0;
   for (size_t i = 0; i < pictures.size(); ++i) {
     entries[i] = find(pictures[i]->hash);
-    if (entries[i] == nullptr) missing += bytes_of(pictures[i]->features());
-    else ++entries[i]->pins;
+    if (entries[i] == nullptr) {
+      missing += bytes_of(pictures[i]->features());
+      continue;
+    }
+    CHECK(entries[i]->rows == pictures[i]->features());
+    ++entries[i]->pins;
   }
   int64_t pinned = 0;
   for (const Entry& entry : entries_)

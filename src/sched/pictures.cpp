@@ -43,8 +43,13 @@ bool Pictures::lacks(const Sequence* seq, size_t index) {
 }
 
 void Pictures::look(std::span<Sequence* const> running) {
-  for (Sequence* seq : running)
-    if (seq->media && needs_some(seq) && !pin(seq)) return;  // None passes it.
+  for (Sequence* seq : running) {
+    if (!seq->media || !needs_some(seq) || pin(seq)) continue;
+    // It has given way, and begins again before it has let go what it had: that would be some of what
+    // it needs.
+    if (seq->pictures_plan <= plan_done_) let_go(seq);
+    return;  // None passes it.
+  }
 }
 
 // What it lacks, all at once; false: there is no room.
@@ -87,6 +92,7 @@ model::VectorRows Pictures::rows(const Sequence* seq, size_t index) const {
 }
 
 void Pictures::settle(uint64_t plan_done) {
+  plan_done_ = plan_done;
   for (size_t i = holders_.size(); i-- > 0;) {
     Sequence* const seq = holders_[i];
     if (!needs_some(seq) && !seq->in_slab && seq->pictures_plan <= plan_done) let_go(seq);

@@ -76,6 +76,7 @@ class Pictures {
   const int32_t levels_;
   EngineStats& stats_;
   ImageCache cache_;
+  uint64_t plan_done_ = 0;                     // As settle() was told.
   std::vector<Sequence*> holders_;             // Have some of theirs.
   std::vector<ImageCache::Entry*> encoding_;   // Empty: none is encoded.
   // Scratch.

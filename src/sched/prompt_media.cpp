@@ -79,16 +79,6 @@ int32_t Picture::features() const {
   return features;
 }
 
-size_t media_bytes(const PromptMedia& media) {
-  size_t bytes = sizeof(PromptMedia) + media.pictures.capacity() * sizeof(Picture);
-  for (const Picture& picture : media.pictures) {
-    bytes += picture.runs.capacity() * sizeof(FeatureRun);
-    if (picture.input)
-      bytes += sizeof(PictureInput) + picture.input->pixels.numbers.capacity() * sizeof(float);
-  }
-  return bytes;
-}
-
 Result<void> check_media(const PromptMedia& media, int64_t prompt_tokens,
                          const MediaLimits& limits) {
   if (!limits.taken) return fail(ErrorCode::kInvalid, "This model takes no pictures");

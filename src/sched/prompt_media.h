@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -67,9 +66,6 @@ struct Picture {
 struct PromptMedia {
   std::vector<Picture> pictures{};  // Ascending; no two share a token.
 };
-
-// The memory that it takes, what a tower reads among it.
-size_t media_bytes(const PromptMedia& media);
 
 // What an engine takes of pictures; written before it is open for requests.
 struct MediaLimits {

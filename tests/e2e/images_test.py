@@ -5,7 +5,7 @@ import seeing_model
 from npm_packages import installed
 from weir_server import SOURCE, Server
 
-FAMILY = "qwen2_vl"
+FAMILY = "llava"
 QUESTION = "What is this?"
 CHAT = "/v1/chat/completions"
 
@@ -111,8 +111,7 @@ class Images(unittest.TestCase):
         without = self.server.post(CHAT, chat())["usage"]
         tokens = with_image["prompt_tokens_details"]["image_tokens"]
         self.assertGreater(tokens, 0)
-        # Beside the rows of features there are a mark before and one after.
-        self.assertEqual(with_image["prompt_tokens"] - without["prompt_tokens"], tokens + 2)
+        self.assertEqual(with_image["prompt_tokens"] - without["prompt_tokens"], tokens)
         self.assertNotIn("image_tokens", without["prompt_tokens_details"])
         self.assertNotEqual(self.say(part(data_url(seeing_model.png(64, 64)))), expected, "the image changes nothing")
         for source in (f"{self.web.url}/a.png", f"{self.web.url}/moved", "file:deep/a.png", f"file://{self.media}/deep/a.png"):
@@ -131,6 +130,24 @@ class Images(unittest.TestCase):
                                               "messages": [{"role": "user", "content": QUESTION, "images": [digits]}]})
         self.assertEqual((told["message"]["content"], told["prompt_eval_count"]), (expected, count))
         self.assertEqual(self.server.post("/tokenize", {"messages": chat(part(url))["messages"]})["count"], count)
+
+    def test_an_image_becomes_the_tokens_that_the_reference_gives_it(self):
+        for family in seeing_model.MARKS:
+            with self.subTest(family), tempfile.TemporaryDirectory() as folder:
+                model = seeing_model.make(f"{folder}/seeing", family)
+                with open(f"{model}/image.png", "rb") as file:
+                    image = file.read()
+                with Server("--model", model, "--compute", "exact") as server:
+                    seen = chat(part(data_url(image)))
+                    ids = server.post("/tokenize", {"messages": seen["messages"]})["tokens"]
+                    marks = seeing_model.MARKS[family][0]
+                    places = [i for i, number in enumerate(ids) if number in marks]
+                    self.assertEqual(ids[places[0]:places[-1] + 1], seeing_model.recorded_image(family))
+                    answer = server.post(CHAT, seen)
+                    rows = max(marks)  # The token for a row of features.
+                    self.assertEqual(answer["usage"]["prompt_tokens_details"]["image_tokens"], ids.count(rows))
+                    again = server.post(CHAT, seen)
+                    self.assertEqual(again["choices"][0]["message"], answer["choices"][0]["message"])
 
     def test_a_tool_may_answer_with_an_image(self):
         call = {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": "{}"}}

@@ -5,14 +5,20 @@ from weir_server import SOURCE
 
 FAMILIES = os.environ.get("WEIR_FAMILIES", f"{SOURCE}/build/fixtures/families")
 
-# What the references' tokenizers and templates have for an image, by family: the tokens and their ids in the fixture's
-# config.json, and what the template writes.
+# What the references' tokenizers and templates have for an image, by fixture: special tokens by the ids that its recorded
+# prompt has for them, and what the template writes.
+QWEN = ({252: "<|vision_start|>", 253: "<|vision_end|>", 255: "<|image_pad|>"}, "<|vision_start|><|image_pad|><|vision_end|>")
+ROWS = ({255: "[IMG]", 254: "[IMG_BREAK]", 253: "[IMG_END]"}, "[IMG]")
 MARKS = {
-    "qwen2_vl": ({"vision_start_token_id": "<|vision_start|>", "vision_end_token_id": "<|vision_end|>",
-                  "image_token_id": "<|image_pad|>"}, "<|vision_start|><|image_pad|><|vision_end|>"),
-    "qwen2_5_vl": ({"vision_start_token_id": "<|vision_start|>", "vision_end_token_id": "<|vision_end|>",
-                    "image_token_id": "<|image_pad|>"}, "<|vision_start|><|image_pad|><|vision_end|>"),
-    "llava": ({"image_token_index": "<image>"}, "<image>"),
+    "qwen2_vl": QWEN,
+    "qwen2_5_vl": QWEN,
+    "llava": ({255: "<image>"}, "<image>"),
+    "pixtral": ROWS,
+    "mistral3": ROWS,
+    "gemma3": ({253: "<start_of_image>", 254: "<end_of_image>", 255: "<image_soft_token>"}, "<start_of_image>"),
+    "gemma4_dense": ({253: "<|image>", 254: "<image|>", 255: "<|image|>"}, "<|image|>"),
+    "internvl": ({253: "<img>", 254: "</img>", 255: "<IMG_CONTEXT>"}, "<IMG_CONTEXT>"),
+    "lfm2_vl": ({253: "<|image_start|>", 254: "<|image_end|>", 255: "<image>"}, "<image>"),
 }
 TEMPLATE = ("{%% for m in messages %%}[{{ m['role'] }}]{%% if m['content'] is string %%}{{ m['content'] }}{%% else %%}"
             "{%% for part in m['content'] %%}{%% if part['type'] == 'image' %%}%s{%% else %%}{{ part['text'] }}{%% endif %%}"
@@ -27,21 +33,30 @@ def fixture(family):
     return None
 
 
+def recorded_image(family):
+    """The ids that stand for the image in the fixture's recorded prompt, with the marks around them."""
+    with open(f"{fixture(family)}/expected.safetensors", "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        begin, end = json.loads(file.read(size))["input_ids"]["data_offsets"]
+        file.seek(8 + size + begin)
+        ids = [number for number, in struct.iter_unpack("<q", file.read(end - begin))]
+    places = [i for i, number in enumerate(ids) if number in MARKS[family][0]]
+    return ids[places[0]:places[-1] + 1]
+
+
 def make(folder, family):
     """Writes the model into `folder`, which must not be there."""
     source = fixture(family)
     shutil.copytree(source, folder)
-    with open(f"{folder}/config.json") as file:
-        config = json.load(file)
     marks, written = MARKS[family]
     # Letters from 3 on; special tokens where the config has them.
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2}
     vocabulary.update({("Ġ" if c == " " else chr(c) if isinstance(c, int) else c): 3 + i
                        for i, c in enumerate([" "] + list(range(33, 127)))})
-    added = [{"id": config[key], "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
-              "special": True} for key, text in marks.items()]
+    added = [{"id": number, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+              "special": True} for number, text in sorted(marks.items())]
     tokenizer = {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": sorted(added, key=lambda each: each["id"]),
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
         "normalizer": None,
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
         "post_processor": None,

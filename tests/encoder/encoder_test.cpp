@@ -8,8 +8,7 @@
 #include <random>
 
 #include "encoder/families.h"
-#include "kernels/cpu_ops.h"
-#include "model/hand_made_model.h"
+#include "encoder/hand_made_tower.h"
 
 namespace weir::encoder {
 namespace {
@@ -168,43 +167,11 @@ std::vector<float> plainly(const model::Weights& w, const media::PixelValues& va
   return out;
 }
 
-// An encoder with these weights, and the file that it uses them in.
-struct HandMadeTower {
-  HandMadeTower(const model::Weights& weights, kernels::Isa isa, int threads,
-                model::Compute compute = model::Compute::kExact,
-                const std::string& settings = config_with())
-      : config(settings), file(weights.file()), team(threads) {
-    const auto card = card::ModelCard::open(
-        card::ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config))},
-                                         {"model.safetensors", std::as_bytes(std::span(file))}}));
-    EXPECT_TRUE(card) << card.error().message;
-    auto loaded = Encoder::load(*card, {.compute = compute, .view_pixels_max = kPixelsMax},
-                                kernels::ops_for(isa), team);
-    if (loaded)
-      encoder = std::move(*loaded);
-    else
-      error = loaded.error().message;
-  }
-
-  std::vector<std::vector<float>> features(const std::vector<media::PixelValues>& pictures,
-                                           int64_t units = 1) {
-    std::vector<std::vector<float>> out(pictures.size());
-    std::vector<Picture> begun;
-    for (size_t i = 0; i < pictures.size(); ++i) {
-      out[i].resize(
-          static_cast<size_t>(encoder->feature_rows(pictures[i].views) * encoder->width()));
-      begun.push_back({&pictures[i], out[i]});
-    }
-    const auto taken = encoder->begin(begun);
-    EXPECT_TRUE(taken) << taken.error().message;
-    while (!encoder->advance(team, units)) EXPECT_TRUE(encoder->busy());
-    return out;
-  }
-
-  const std::string config, file;
-  ThreadTeam team;
-  std::unique_ptr<Encoder> encoder;
-  std::string error;
+struct PixtralTower : HandMadeTower {
+  PixtralTower(const model::Weights& weights, kernels::Isa isa, int threads,
+               model::Compute compute = model::Compute::kExact,
+               const std::string& settings = config_with())
+      : HandMadeTower(weights, settings, isa, threads, compute, kPixelsMax) {}
 };
 
 const std::vector<media::PixelValues>& pictures() {
@@ -217,7 +184,7 @@ const std::vector<media::PixelValues>& pictures() {
 TEST(Encoder, ComputesWhatItsEquationsSay) {
   const model::Weights weights = drawn();
   for (int level = 0; level <= static_cast<int>(kernels::detect_isa()); ++level) {
-    HandMadeTower tower(weights, static_cast<kernels::Isa>(level), 2);
+    PixtralTower tower(weights, static_cast<kernels::Isa>(level), 2);
     ASSERT_NE(tower.encoder, nullptr) << tower.error;
     const auto found = tower.features(pictures());
     for (size_t i = 0; i < pictures().size(); ++i)
@@ -228,7 +195,7 @@ TEST(Encoder, ComputesWhatItsEquationsSay) {
 
 TEST(Encoder, FastModeIsNear) {
   const model::Weights weights = drawn();
-  HandMadeTower tower(weights, kernels::detect_isa(), 2, model::Compute::kFast);
+  PixtralTower tower(weights, kernels::detect_isa(), 2, model::Compute::kFast);
   ASSERT_NE(tower.encoder, nullptr) << tower.error;
   const auto found = tower.features(pictures());
   for (size_t i = 0; i < pictures().size(); ++i) {
@@ -245,8 +212,8 @@ TEST(Encoder, FastModeIsNear) {
 TEST(Encoder, GivesAPictureTheSameBitsWhateverIsWithIt) {
   const model::Weights weights = drawn();
   for (const auto compute : {model::Compute::kExact, model::Compute::kFast}) {
-    HandMadeTower one(weights, kernels::detect_isa(), 1, compute);
-    HandMadeTower three(weights, kernels::detect_isa(), 3, compute);
+    PixtralTower one(weights, kernels::detect_isa(), 1, compute);
+    PixtralTower three(weights, kernels::detect_isa(), 3, compute);
     ASSERT_NE(one.encoder, nullptr) << one.error;
     const auto together = three.features(pictures(), 3);
     for (size_t i = 0; i < pictures().size(); ++i)
@@ -262,7 +229,7 @@ TEST(Encoder, GivesAPictureTheSameBitsWhateverIsWithIt) {
 }
 
 TEST(Encoder, RefusesPicturesThatTheTowerCannotTake) {
-  HandMadeTower tower(drawn(), kernels::detect_isa(), 1);
+  PixtralTower tower(drawn(), kernels::detect_isa(), 1);
   ASSERT_NE(tower.encoder, nullptr) << tower.error;
   const auto refusal = [&](media::Size size) {
     const media::PixelValues values = picture(size, 1);
@@ -278,13 +245,13 @@ TEST(Encoder, RefusesPicturesThatTheTowerCannotTake) {
 TEST(Encoder, WantsEveryTensorOfTheTower) {
   model::Weights more = drawn();
   more.draw("vision_tower.extra.weight", 3);
-  HandMadeTower tower(more, kernels::detect_isa(), 1);
+  PixtralTower tower(more, kernels::detect_isa(), 1);
   EXPECT_NE(tower.error.find("tensor 'vision_tower.extra.weight': expected only tensors"),
             std::string::npos)
       << tower.error;
   model::Weights fewer = drawn();
   fewer.erase("multi_modal_projector.linear_2.bias");
-  HandMadeTower without(fewer, kernels::detect_isa(), 1);
+  PixtralTower without(fewer, kernels::detect_isa(), 1);
   EXPECT_NE(without.error.find("'multi_modal_projector.linear_2.bias': expected"),
             std::string::npos)
       << without.error;

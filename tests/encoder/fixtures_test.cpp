@@ -15,13 +15,13 @@ namespace {
 using Check = Result<void> (*)(const std::string&, const card::ModelCard&, const Runtime&, Report&);
 
 // Of each fixture that has such a file: the encoder alone, where its text is not computed.
-void check_all(const char* file, Check check) {
+void check_all(const char* file, Check check, const CheckOptions& options = {}) {
   const char* families = std::getenv("WEIR_FAMILIES");
   if (families == nullptr || !std::filesystem::exists(families))
     GTEST_SKIP() << "WEIR_FAMILIES names no folder of fixtures";
   const auto folders = find_folders({families}, file);
   ASSERT_TRUE(folders) << folders.error().message;
-  const auto runtime = Runtime::create({});
+  const auto runtime = Runtime::create(options);
   ASSERT_TRUE(runtime) << runtime.error().message;
   Report report;
   for (const std::string& folder : *folders) {
@@ -40,6 +40,17 @@ void check_all(const char* file, Check check) {
 TEST(PictureFixtures, GiveTheRecordedLogits) { check_all("image.png", check_pictures); }
 
 TEST(SoundFixtures, GiveTheRecordedLogits) { check_all("audio.wav", check_sound); }
+
+CheckOptions fast() {
+  CheckOptions options;
+  options.compute = model::Compute::kFast;
+  options.threads = 2;
+  return options;
+}
+
+TEST(PictureFixtures, GiveNearlyTheseInFastMode) { check_all("image.png", check_pictures, fast()); }
+
+TEST(SoundFixtures, GiveNearlyTheseInFastMode) { check_all("audio.wav", check_sound, fast()); }
 
 }  // namespace
 }  // namespace weir::check

@@ -52,6 +52,44 @@ TEST(Positions, AreAveragedWithATriangleWhereTheTableIsFiner) {
   for (size_t j = 0; j < 6; ++j) EXPECT_NEAR(mixture.weights[j], expected[j] / sum, 1e-6);
 }
 
+TEST(Positions, BetweenCornersBeginAndEndWithTheTable) {
+  for (const int32_t count : {1, 2, 5, 9, 48, 100}) {
+    for (int32_t i = 0; i < count; ++i) {
+      const Mixture mixture = corner_to_corner(i, count, 9);
+      double sum = 0, place = 0;
+      for (size_t j = 0; j < mixture.weights.size(); ++j) {
+        sum += static_cast<double>(mixture.weights[j]);
+        place += static_cast<double>(mixture.weights[j]) * (mixture.first + static_cast<double>(j));
+      }
+      EXPECT_NEAR(sum, 1, 1e-6);
+      EXPECT_NEAR(place, count == 1 ? 0 : 8.0 * i / (count - 1), 1e-5) << i << " of " << count;
+      EXPECT_LE(mixture.first + std::ssize(mixture.weights), 9);
+    }
+  }
+}
+
+TEST(Positions, AreSampledBicubicallyAtTheMiddlesOfPlaces) {
+  // As many places as entries: each is its own, whatever its neighbours are.
+  for (int32_t i = 0; i < 6; ++i) {
+    const Mixture mixture = bicubic(i, 6, 6);
+    for (size_t j = 0; j < mixture.weights.size(); ++j)
+      EXPECT_NEAR(mixture.weights[j], mixture.first + static_cast<int32_t>(j) == i ? 1 : 0, 1e-6);
+  }
+  // The second of three places of six entries lies half way between the middle ones.
+  const Mixture middle = bicubic(1, 3, 6);
+  ASSERT_EQ(middle.first, 1);
+  ASSERT_EQ(middle.weights.size(), 4u);
+  for (const size_t j : {0, 3}) EXPECT_NEAR(middle.weights[j], -0.09375, 1e-6);
+  for (const size_t j : {1, 2}) EXPECT_NEAR(middle.weights[j], 0.59375, 1e-6);
+  // Beyond its edge a table goes on as it ends: at a quarter before the first entry.
+  const Mixture edge = bicubic(0, 4, 2);
+  ASSERT_EQ(edge.first, 0);
+  double sum = 0;
+  for (const float weight : edge.weights) sum += static_cast<double>(weight);
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_NEAR(edge.weights[0], 1 + 0.10546875, 1e-6);
+}
+
 TEST(Positions, TurnByRowAndColumn) {
   const View::Place place = {.y = 3, .x = 5};
   constexpr int32_t kDim = 8;
@@ -81,6 +119,19 @@ TEST(View, HasARowForEachPlace) {
     }
     EXPECT_EQ(std::ranges::count(seen, true), view.cells());
   }
+  // By windows of 6 x 6, smaller ones at the right and lower edge.
+  View windows = {.height = 10, .width = 14, .block = 2, .window = 6, .row_begin = 100};
+  std::vector<int32_t> ends;
+  for (int32_t i = 0; i < windows.cells(); ++i) {
+    const View::Place place = windows.place_of(i);
+    EXPECT_EQ(windows.row_at(place.y, place.x), windows.grid_begin() + i);
+    if (ends.empty() || ends.back() == i) ends.push_back(windows.window_end(i));
+    EXPECT_EQ(windows.window_end(i), ends.back());
+    View plain = windows;
+    plain.window = 0;
+    EXPECT_EQ(plain.row_at(place.y, place.x), plain.grid_begin() + windows.without_windows(i));
+  }
+  EXPECT_EQ(ends, (std::vector<int32_t>{36, 72, 84, 108, 132, 140}));
   // Blocks of two: the third row lies under the first.
   const View view = {.height = 4, .width = 4, .block = 2};
   EXPECT_EQ(view.place_of(2).y, 1);

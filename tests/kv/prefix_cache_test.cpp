@@ -83,6 +83,23 @@ TEST(PrefixCache, KeepsSaltsAndParentsApart) {
   EXPECT_EQ(match(pool, cache, prompt({1, 1})), std::vector<PageId>{pages[0]});
 }
 
+TEST(PrefixCache, KeepsWhatIsSeenBesideTokensApart) {
+  PagePool pool(16);
+  PrefixCache cache({&pool, 1});
+  BlockTokens picture = page_of(1), other = picture;
+  picture.media = {5, 6};
+  other.media = {5, 7};
+  std::vector<PageId> pages(2);
+  ASSERT_TRUE(pool.allocate(pages));
+  const PrefixCache::Entry of_text = cache.insert(kSalt, page_of(1), pages[0]);
+  const PrefixCache::Entry of_picture = cache.insert(kSalt, picture, pages[1]);
+  EXPECT_NE(of_text.key, of_picture.key);
+  EXPECT_EQ(cache.next(kSalt, -1, page_of(1)).page, pages[0]);
+  EXPECT_EQ(cache.next(kSalt, -1, picture).page, pages[1]);
+  EXPECT_EQ(cache.next(kSalt, -1, other).page, -1);
+  cache.check();
+}
+
 TEST(PrefixCache, KeepsTheFirstOfTwoPagesThatHoldTheSame) {
   PagePool pool(16);
   PrefixCache cache({&pool, 1});

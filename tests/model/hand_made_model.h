@@ -52,6 +52,10 @@ class Weights {
   void erase(const std::string& name) { matrices_.erase(name); }
   std::vector<float>& at(const std::string& name) { return matrices_.at(name).data; }
   const std::vector<float>& at(const std::string& name) const { return matrices_.at(name).data; }
+  const std::vector<float>* find(const std::string& name) const {
+    const auto found = matrices_.find(name);
+    return found == matrices_.end() ? nullptr : &found->second.data;
+  }
 
   std::string file() const {
     std::string header = "{", data;

@@ -233,7 +233,7 @@ std::vector<float> logits_with(const TwoLayers& tested, const BatchSlice& slice,
 // Whose rows have angles of their own.
 std::vector<float> logits_at(const TwoLayers& tested, const std::vector<RopePosition>& positions,
                              int32_t shift = 0) {
-  return logits_with(tested, {.rope_shift = shift, .memory = {}}, [&](BatchBuilder& builder) {
+  return logits_with(tested, {.memory = {}, .rope_shift = shift}, [&](BatchBuilder& builder) {
     builder.add_tokens(prompt_tokens());
     for (const RopePosition& position : positions) builder.set_rope_position(position);
   });

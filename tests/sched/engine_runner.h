@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "exec/cpu_encoder.h"
 #include "exec/cpu_executor.h"
 #include "sched/computed_drafts.h"
 #include "sched/engine.h"
@@ -29,7 +30,8 @@ struct RunnerOptions {
   // The engine waits for begin(), so that its first step knows all requests, whatever the threads'
   // turns are.
   bool held = false;
-  exec::Encoder* encoder = nullptr;  // Null: prompts have no pictures.
+  exec::Encoder* encoder = nullptr;     // Null: prompts have no pictures,
+  encoder::Encoder* tower = nullptr;    // or this reads them.
   bool computed_drafts = false;  // Of the model's drafter, if it has one, as many as it can.
 };
 
@@ -44,7 +46,9 @@ class EngineRunner {
     thread_ = std::thread([this, &model, &ops, options, &ready] {
       ThreadTeam team(options.members);
       exec::CpuExecutor executor(model, ops, team);
+      std::optional<exec::CpuEncoder> tower;
       if (options.encoder != nullptr) executor.use(*options.encoder);
+      if (options.tower != nullptr) executor.use(tower.emplace(*options.tower, team));
       CHECK(take_memory(executor, model, options).has_value());
       EngineOptions engine_options = options.engine;
       std::optional<ComputedDrafts> drafts;

@@ -12,6 +12,7 @@
 
 #include "sched/engine_runner.h"
 #include "sched/fake_encoder.h"
+#include "sched/made_up_drafts.h"
 
 namespace weir::sched {
 namespace {
@@ -52,7 +53,7 @@ struct World {
   int64_t cache_bytes = 1 << 20;
 };
 
-void run_and_compare(const World& world, EngineRunner& runner, const FakeModel& model) {
+std::vector<std::unique_ptr<Request>> requests_of(const World& world) {
   const std::vector<PicturePrompt> prompts = made_up_prompts(40, world.marks);
   std::vector<std::unique_ptr<Request>> requests;
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -60,7 +61,15 @@ void run_and_compare(const World& world, EngineRunner& runner, const FakeModel& 
     params.temperature = i % 2 == 0 ? 0.0f : 1.0f;
     params.seed = i;
     requests.push_back(prompts[i].request(params, 1 + static_cast<int32_t>(i) % 40));
-    const Result<void> submitted = runner.handle().submit(requests.back().get());
+    requests.back()->id = i;
+  }
+  return requests;
+}
+
+void run_and_compare(const World& world, EngineRunner& runner, const FakeModel& model) {
+  const std::vector<std::unique_ptr<Request>> requests = requests_of(world);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Result<void> submitted = runner.handle().submit(requests[i].get());
     EXPECT_TRUE(submitted) << submitted.error().message;
     if (i % 7 == 6) runner.handle().cancel(requests[i - 3].get());
   }
@@ -164,6 +173,27 @@ TEST(Pictures, GoWithStatesAndSlabs) {
   check_world({.model = {.states = true, .three_positions = true}});
   World slabs = {.model = {.slab_rows = 256, .both_ways = model::BothWays::kRuns}, .marks = true};
   check_world(slabs);
+}
+
+TEST(Pictures, GoWithDrafts) {
+  World world = {.model = {.three_positions = true}, .levels = 1};
+  const FakeModel model(world.model);
+  std::vector<std::vector<int32_t>> answers;
+  for (const auto& request : requests_of(world)) {
+    std::vector<int32_t>& tokens = answers.emplace_back();
+    for (const TokenLogprob& token :
+         reference_answer(model, *request, nullptr, rows_of(*request, world.model, world.levels))
+             .tokens)
+      tokens.push_back(token.token);
+  }
+  MadeUpDrafts drafts(
+      MadeUpDrafts::Way::kRandom, world.model.vocab_size,
+      [&](const Request& request) -> const std::vector<int32_t>& { return answers[request.id]; },
+      [](const Request& request) { return static_cast<int32_t>(request.id % 8); });
+  world.runner.engine.speculation = {.sources = {&drafts}, .measured = false};
+  check_world(world);
+  EXPECT_GT(drafts.right(), 0);
+  EXPECT_EQ(drafts.wrong_pending() + drafts.wrong_positions(), 0);
 }
 
 // A conversation about a picture, and others' about another one that looks the same in ids.

@@ -231,7 +231,7 @@ Result<void> check_pictures(const std::string& folder, const card::ModelCard& ca
       runtime.compute == model::Compute::kExact && runtime.kv_format == kernels::FloatType::kF32;
   WEIR_TRY(check_prompt(check, *plain, recorded, name, about, exact, report));
   about = number("features by", largest_difference(all_features(of_file, /*levels=*/true),
-                                                        all_features(recorded, /*levels=*/true)));
+                                                   all_features(recorded, /*levels=*/true)));
   return check_prompt(check, *plain, of_file, name + " from the file", about, exact, report);
 }
 

@@ -45,7 +45,7 @@ class PictureSet {
     bool only_counted = false;
   };
 
-  // kCancelled: they must be read first; nobody sees that error. REQUIRES: check_pictures() has
+  // kCancelled: they must be read first; no client sees that error. REQUIRES: check_pictures() has
   // passed them, and `config` outlives the set's work.
   Error want(const ApiConfig& config, std::vector<PictureSource> sources, const Aim& aim);
   // They are wanted, and not read yet.

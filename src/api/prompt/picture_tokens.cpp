@@ -128,7 +128,6 @@ Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std:
   for (const SeenPicture& seen : pictures) {
     const int64_t count = media::token_count(processor, seen.plan);
     std::vector<sched::FeatureRun> runs = rows.next(count);
-    out.picture_tokens += count;
     sched::Picture picture;
     if (!runs.empty()) picture = picture_of(processor, seen, std::move(runs));
     if (picture.features() != count) return out_of_range(field, "its images' tokens are cut");

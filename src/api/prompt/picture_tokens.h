@@ -19,7 +19,6 @@ namespace weir::api {
 struct PromptTokens {
   sched::Prompt ids{};
   std::shared_ptr<const sched::PromptMedia> media{};  // Null: it has no pictures.
-  int64_t picture_tokens = 0;                         // Of the ids: those that stand for pictures.
 };
 
 // Of a text as the chat template writes it, with the model's mark once for each picture, in their

@@ -116,8 +116,14 @@ Result<std::vector<PromptTokens>> tokenise_prompts(const ServingContext& serving
   for (PromptTokens& prompt : prompts) {
     if (prompt.ids.empty())
       return out_of_range(field, "expected at least one token, found an empty text");
-    // A picture cannot be cut: such a prompt is refused where it is too long.
-    if (!prompt.media) truncate(request.truncation, room, prompt.ids);
+    if (!prompt.media) {
+      truncate(request.truncation, room, prompt.ids);
+    } else if (request.truncation.tokens_max.value_or(-1) > 0 &&
+               std::ssize(prompt.ids) > *request.truncation.tokens_max) {
+      // Pictures cannot be cut. One that is to be cut to the context is refused as too long for it.
+      return unsupported(field, "a prompt with images is not cut, and this one has " +
+                                    std::to_string(prompt.ids.size()) + " tokens");
+    }
   }
   return prompts;
 }

@@ -42,6 +42,7 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
 
     {"/api/chat", "messages", R"({"type": "array",
   "items": {"$ref": "#/components/schemas/OllamaMessageParam"}})"},
+    {"/api/generate", "images", kStrings},
     {"/api/", "options", R"({"$ref": "#/components/schemas/OllamaOptions"})"},
     {"/api/", "format", R"({"anyOf": [{"const": "json"}, {"const": ""},
   {"$ref": "#/components/schemas/JsonSchema"}]})"},

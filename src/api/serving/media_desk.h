@@ -1,5 +1,5 @@
-// MediaDesk: fetches what requests name by web addresses, for whoever knows how: the API knows no
-// HTTP client. Which hosts may be asked is the desk's to say.
+// MediaDesk: fetches what requests name by web addresses. The program has one: the API knows no HTTP
+// client. Which hosts may be asked is the desk's to say.
 //
 // Threads: the loop's; a desk calls back there, `admit` on a thread of its own.
 #pragma once

@@ -75,11 +75,14 @@ class Probe {
  private:
   static void write_messages(std::string_view list, JsonWriter& json) {
     const Result<JsonDoc> doc = JsonDoc::parse(list);
-    CHECK(doc);
+    JsonArray messages;
+    CHECK(doc && doc->root().get(messages) == simdjson::SUCCESS);
     json.begin_array();
-    for (const JsonValue message : doc->root().get_array().value_unsafe()) {
+    for (const JsonValue message : messages) {
+      JsonObject members;
+      CHECK(message.get(members) == simdjson::SUCCESS);
       json.begin_object();
-      for (const auto [key, member] : message.get_object().value_unsafe()) {
+      for (const auto [key, member] : members) {
         json.key(key);
         if (key == "content")
           MessageContent::read(member).write_parts(json);

@@ -14,9 +14,17 @@ EncoderSpec block_tower(const Config& c, const Sizes& sizes, std::string_view wi
   spec.rope = {.kind = Rope::kEqualRates};
   for (const char* key : {"in_channels", "in_chans"}) v.expect_int(key, 3);
   v.expect_int("spatial_patch_size", spec.patch);
-  spec.tower_roots = spec.projector_roots = {"model.visual.", "visual.", "vision_tower.",
-                                             "model.vision_tower."};
+  spec.tower_roots =
+      spec.projector_roots = {"model.visual.", "visual.", "vision_tower.", "model.vision_tower."};
   return spec;
+}
+
+Attention block_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes) {
+  Attention attention = attention_heads(c, spec, sizes, "num_heads");
+  if (attention.head_dim % 4 != 0)
+    c.vision.reject("num_heads: expected heads of a multiple of 4 numbers, found " +
+                    std::to_string(attention.head_dim));
+  return attention;
 }
 
 void add_block(EncoderSpec& spec, const TowerBlock& block, int i) {

@@ -100,6 +100,7 @@ void add_llava_projector(EncoderSpec& spec, const Config& c, bool bias = true);
 // to the heads' angles, without stages.
 EncoderSpec block_tower(const Config& c, const Sizes& sizes,
                         std::string_view width_key = "hidden_size");
+Attention block_heads(const Config& c, const EncoderSpec& spec, const Sizes& sizes);
 // The parts of its i-th block: attention with fused queries, keys and values, and a network.
 struct TowerBlock {
   Attention attention{};
@@ -112,6 +113,7 @@ void add_block(EncoderSpec& spec, const TowerBlock& block, int i);
 // The Pixtral tower, up to the rows that vision_feature_layer names.
 EncoderSpec pixtral_tower(const Config& c);
 
+EncoderSpec fastvlm(const Config& c);
 EncoderSpec gemma3(const Config& c);
 EncoderSpec gemma4(const Config& c);
 EncoderSpec glm4v(const Config& c);

@@ -1,5 +1,5 @@
-// GLM-4.1V and GLM-OCR: blocks of patches as in the Qwen-VL families; a convolution makes one row of
-// a block, which a norm and a gated network follow.
+// GLM-4.1V and GLM-OCR: blocks of patches as in the Qwen-VL families; a convolution makes one row
+// of a block, which a norm and a gated network follow.
 #include "encoder/families/family.h"
 
 namespace weir::encoder::family {
@@ -25,7 +25,7 @@ constexpr Sizes kGlmOcr = {.width = 1024,
 
 // Attention and network of a block; `width`: of the network.
 TowerBlock block_of(const Config& c, const EncoderSpec& spec, const Sizes& sizes, int width) {
-  TowerBlock block = {.attention = attention_heads(c, spec, sizes, "num_heads"),
+  TowerBlock block = {.attention = block_heads(c, spec, sizes),
                       .mlp = {.width = width,
                               .act = activation(c.vision, "hidden_act", sizes.act),
                               .gate = "gate_proj",

@@ -1,6 +1,6 @@
-// The Qwen-VL families: pixels come by blocks of patches, which become one row in the end, and heads
-// turn by row and column. Qwen2.5-VL attends within windows; Qwen3-VL has learned positions too, and
-// hands over the rows of some blocks besides.
+// The Qwen-VL families: pixels come by blocks of patches, which become one row in the end, and
+// heads turn by row and column. Qwen2.5-VL attends within windows; Qwen3-VL has learned positions
+// too, and hands over the rows of some blocks besides.
 #include <algorithm>
 
 #include "encoder/families/family.h"
@@ -55,12 +55,12 @@ std::vector<int> level_blocks(const Config& c, std::vector<int> fallback, int la
 EncoderSpec qwen3(const Config& c, std::vector<int> levels) {
   EncoderSpec spec = block_tower(c, kQwen3);
   c.vision.expect_int("out_hidden_size", c.text_width);
-  add(spec, Patches{.module = "tower.patch_embed.proj",
-                    .positions = {.kind = PositionTable::kCorners,
-                                  .tensor = "tower.pos_embed.weight",
-                                  .side = table_side(c, "num_position_embeddings",
-                                                     kQwen3Positions)}});
-  TowerBlock block = {.attention = attention_heads(c, spec, kQwen3, "num_heads"),
+  add(spec,
+      Patches{.module = "tower.patch_embed.proj",
+              .positions = {.kind = PositionTable::kCorners,
+                            .tensor = "tower.pos_embed.weight",
+                            .side = table_side(c, "num_position_embeddings", kQwen3Positions)}});
+  TowerBlock block = {.attention = block_heads(c, spec, kQwen3),
                       .mlp = mlp_sizes(c, kQwen3),
                       .eps = kEps};
   block.mlp.up = "linear_fc1";
@@ -87,7 +87,7 @@ EncoderSpec qwen2_vl(const Config& c) {
   EncoderSpec spec = block_tower(c, kQwen2, "embed_dim");
   v.expect_int("hidden_size", c.text_width);
   add(spec, Patches{.module = "tower.patch_embed.proj", .bias = false});
-  TowerBlock block = {.attention = attention_heads(c, spec, kQwen2, "num_heads"),
+  TowerBlock block = {.attention = block_heads(c, spec, kQwen2),
                       .mlp = {.width = spec.width * v.int_or("mlp_ratio", 4, 1, kRatioMax),
                               .act = activation(v, "hidden_act", kQwen2.act)},
                       .eps = kEps};
@@ -104,20 +104,18 @@ EncoderSpec qwen2_5_vl(const Config& c) {
   EncoderSpec spec = block_tower(c, kQwen25);
   v.expect_int("out_hidden_size", c.text_width);
   v.ignore("tokens_per_second");  // Of video.
-  spec.window =
-      v.int_or("window_size", 112, spec.patch * spec.merge, kSideMax) / spec.merge / spec.patch *
-      spec.merge;
+  spec.window = v.int_or("window_size", 112, spec.patch * spec.merge, kSideMax) / spec.merge /
+                spec.patch * spec.merge;
   add(spec, Patches{.module = "tower.patch_embed.proj", .bias = false});
-  TowerBlock block = {.attention = attention_heads(c, spec, kQwen25, "num_heads"),
+  TowerBlock block = {.attention = block_heads(c, spec, kQwen25),
                       .mlp = mlp_sizes(c, kQwen25),
                       .rms = true,
                       .eps = kEps};
   block.mlp.gate = "gate_proj";
   block.mlp.up = "up_proj";
   block.mlp.out = "down_proj";
-  const std::vector<int> whole = v.has("fullatt_block_indexes")
-                                     ? v.ints("fullatt_block_indexes", 0)
-                                     : std::vector{7, 15, 23, 31};
+  const std::vector<int> whole = v.has("fullatt_block_indexes") ? v.ints("fullatt_block_indexes", 0)
+                                                                : std::vector{7, 15, 23, 31};
   const int layers = layer_count(c, kQwen25, "depth");
   for (int i = 0; i < layers; ++i) {
     block.attention.windows = !std::ranges::count(whole, i);

@@ -21,27 +21,29 @@ class AttentionLayer final : public Layer {
       : op_(op),
         width_(source.width),
         inner_(op.heads * op.head_dim),
+        step_(head_step(source, op)),
+        spread_(op.heads * step_),
         exact_(source.exact),
         rope_(source.spec.rope),
         pre_(source.binder.norm(*source.stage.pre, source.width)),
-        in_(source, source.width),
-        out_(source, inner_),
+        in_(source.width),
+        out_(inner_),
         output_(source, source.width),
         angles_(source.angles),
         normed_(ask<float>(source, {.per_row = source.width})),
-        qkv_(ask<float>(source, {.per_row = int64_t{3} * inner_})),
-        attended_(ask<float>(source, {.per_row = inner_})),
+        qkv_(ask<float>(source, {.per_row = int64_t{3} * spread_})),
+        attended_(ask<float>(source, {.per_row = spread_})),
         pages_(ask<std::byte>(source, {.per_row = token_bytes(),
                                        .fixed = int64_t{kViewsMax} * kPageTokens * token_bytes()})),
         page_numbers_(ask<int32_t>(source, {.per_row = 1, .fixed = kViewsMax})) {
     if (op.fused.empty())
       for (const std::string* module : {&op.q, &op.k, &op.v})
-        in_.add(*module, inner_, op.bias && (module != &op.k || op.key_bias), op.clipped);
+        in_.add(source, *module, inner_, op.bias && (module != &op.k || op.key_bias), op.clipped);
     else
-      in_.add(op.fused, 3 * inner_, op.bias);
-    in_.finish_adding();
-    out_.add(op.out, source.width, op.out_bias, op.clipped);
-    out_.finish_adding();
+      in_.add(source, op.fused, 3 * inner_, op.bias);
+    in_.finish_adding(source);
+    out_.add(source, op.out, source.width, op.out_bias, op.clipped);
+    out_.finish_adding(source);
     const int32_t normed = op.norms_heads ? op.head_dim : inner_;
     if (op.q_norm) q_norm_ = source.binder.norm(*op.q_norm, normed);
     if (op.k_norm) k_norm_ = source.binder.norm(*op.k_norm, normed);
@@ -66,14 +68,8 @@ class AttentionLayer final : public Layer {
     pass.barrier();
     attend(pass);
     pass.barrier();
-    if (out_.prepares()) {
-      claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
-        out_.prepare(pass, pass.ws.at(attended_), begin, end);
-      });
-      pass.barrier();
-    }
-    out_.run(pass, pass.ws.at(attended_), 0, pass.count(),
-             [&](const Block& block) { output_.take(pass, block); });
+    const float* given = gather_heads(pass);
+    out_.run(pass, given, 0, pass.count(), [&](const Block& block) { output_.take(pass, block); });
     output_.finish(pass);
   }
 
@@ -82,16 +78,24 @@ class AttentionLayer final : public Layer {
   static model::Buffer<T> ask(const LayerSource& source, const model::BufferSize& size) {
     return source.scratch.ask<T>(model::BufferUse::kComputing, size);
   }
+  // Kernels that multiply in bf16 take heads of whole steps of k: others are filled up with zeros.
+  static int32_t head_step(const LayerSource& source, const Attention& op) {
+    constexpr int32_t kStep = 32;
+    const bool plain = source.exact || source.ops.attend_prompt == source.ops.attend;
+    const bool joint = !op.norms_heads && (op.q_norm || op.k_norm || op.v_norm);
+    return plain || joint ? op.head_dim : (op.head_dim + kStep - 1) / kStep * kStep;
+  }
+
   // What a token takes in the pages, all heads.
-  int64_t token_bytes() const { return int64_t{2} * inner_ * (exact_ ? 4 : 2); }
+  int64_t token_bytes() const { return int64_t{2} * spread_ * (exact_ ? 4 : 2); }
   kernels::KvPages pages(const Pass& pass) const {
     const int64_t head_bytes = token_bytes() / op_.heads * kPageTokens;
     return {.base = reinterpret_cast<uint8_t*>(pass.ws.at(pages_)),
             .page_bytes = head_bytes * op_.heads,
             .head_bytes = head_bytes,
             .kv_heads = op_.heads,
-            .k_dim = op_.head_dim,
-            .v_dim = op_.head_dim,
+            .k_dim = step_,
+            .v_dim = step_,
             .type = exact_ ? kernels::FloatType::kF32 : kernels::FloatType::kF16};
   }
   // A view's pages begin at that of its first row, where as many views as come before it have each
@@ -107,42 +111,73 @@ class AttentionLayer final : public Layer {
     }
     float* qkv = pass.ws.at(qkv_);
     in_.run(pass, pass.ws.at(normed_), 0, pass.count(), [&](const Block& block) {
-      const int64_t column = static_cast<int64_t>(block.weight) * inner_ + block.begin;
+      const auto first = static_cast<int32_t>(block.weight) * inner_;
       for (int32_t r = 0; r < block.rows; ++r)
-        std::copy_n(block.row_of(r), block.columns(),
-                    qkv + int64_t{block.row + r} * 3 * inner_ + column);
+        spread(block.row_of(r), first + block.begin, first + block.end,
+               qkv + int64_t{block.row + r} * 3 * spread_);
     });
+  }
+
+  // Columns [begin, end) of a row of heads that lie side by side, to where they lie in steps.
+  void spread(const float* x, int32_t begin, int32_t end, float* row) const {
+    while (begin < end) {
+      const int32_t head = begin / op_.head_dim, at = begin % op_.head_dim;
+      const int32_t count = std::min(op_.head_dim - at, end - begin);
+      std::copy_n(x, count, row + int64_t{head} * step_ + at);
+      x += count;
+      begin += count;
+    }
+  }
+
+  // What the heads have given, side by side, in the forms that the output's weight wants.
+  const float* gather_heads(const Pass& pass) const {
+    const float* attended = pass.ws.at(attended_);
+    const bool apart = step_ != op_.head_dim;
+    if (!apart && !out_.prepares()) return attended;
+    // Queries, keys and values are done with.
+    float* gathered = pass.ws.at(qkv_);
+    claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
+      for (int32_t r = begin; apart && r < end; ++r)
+        for (int32_t h = 0; h < op_.heads; ++h)
+          std::copy_n(attended + (int64_t{r} * op_.heads + h) * step_, op_.head_dim,
+                      gathered + int64_t{r} * inner_ + int64_t{h} * op_.head_dim);
+      out_.prepare(pass, apart ? gathered : attended, begin, end);
+    });
+    pass.barrier();
+    return apart ? gathered : attended;
   }
 
   void norm_heads(const Pass& pass, const std::optional<model::NormWeights>& norm, float* x) const {
     if (!norm) return;
-    const int32_t normed = op_.norms_heads ? op_.head_dim : inner_;
-    for (int32_t at = 0; at < inner_; at += normed)
-      normalise(pass.ops, *norm, x + at, normed, x + at);
+    if (!op_.norms_heads) return normalise(pass.ops, *norm, x, inner_, x);
+    for (int32_t at = 0; at < spread_; at += step_)
+      normalise(pass.ops, *norm, x + at, op_.head_dim, x + at);
   }
 
   void turn_heads(const Pass& pass, int32_t row, float* x) const {
     const float* cos = pass.ws.at(angles_) + int64_t{row} * op_.head_dim;
     const float* sin = cos + op_.head_dim / 2;
     if (rope_.kind != Rope::kHalves) {
-      pass.ops.rope(x, op_.heads, op_.head_dim, op_.head_dim, cos, sin,
-                    rope_.kind == Rope::kNeighbours);
+      pass.ops.rope(x, op_.heads, step_, op_.head_dim, cos, sin, rope_.kind == Rope::kNeighbours);
       return;
     }
     const int32_t half = op_.head_dim / 2;
     for (const int32_t part : {0, 1})
-      pass.ops.rope(x + part * half, op_.heads, op_.head_dim, half, cos + part * half / 2,
+      pass.ops.rope(x + part * half, op_.heads, step_, half, cos + part * half / 2,
                     sin + part * half / 2, false);
   }
 
   // Norms and turns a row's query and key, and puts its key and value into the pages.
   void place(const Pass& pass, int32_t row) const {
     const View& view = view_of(pass.views, row);
-    float* q = pass.ws.at(qkv_) + int64_t{row} * 3 * inner_;
-    float* k = q + inner_;
+    float* q = pass.ws.at(qkv_) + int64_t{row} * 3 * spread_;
+    float* k = q + spread_;
+    float* v = k + spread_;
+    for (int32_t h = 0; h < 3 * op_.heads; ++h)
+      std::fill(q + h * step_ + op_.head_dim, q + (h + 1) * step_, 0.0f);
     norm_heads(pass, q_norm_, q);
     norm_heads(pass, k_norm_, k);
-    norm_heads(pass, v_norm_, k + inner_);
+    norm_heads(pass, v_norm_, v);
     if (rope_.kind != Rope::kNone) {
       turn_heads(pass, row, q);
       turn_heads(pass, row, k);
@@ -151,7 +186,7 @@ class AttentionLayer final : public Layer {
     const int32_t page = first_page(pass, view) + at / kPageTokens;
     const kernels::KvPages kv = pages(pass);
     pass.ops.store_keys(kv, page, at % kPageTokens, 0, op_.heads, k);
-    pass.ops.store_values(kv, page, at % kPageTokens, 0, op_.heads, k + inner_);
+    pass.ops.store_values(kv, page, at % kPageTokens, 0, op_.heads, v);
   }
 
   void attend(const Pass& pass) const {
@@ -173,11 +208,11 @@ class AttentionLayer final : public Layer {
   void attend_rows(const Pass& pass, const View& view, int32_t head, model::Mask span,
                    int32_t row) const {
     const auto kernel = exact_ ? pass.ops.attend : pass.ops.attend_prompt;
-    const int64_t at = view.row_begin + row, column = int64_t{head} * op_.head_dim;
-    kernel(pages(pass), {.q = pass.ws.at(qkv_) + at * 3 * inner_ + column,
-                         .q_stride = int64_t{3} * inner_,
-                         .out = pass.ws.at(attended_) + at * inner_ + column,
-                         .out_stride = inner_,
+    const int64_t at = view.row_begin + row, column = int64_t{head} * step_;
+    kernel(pages(pass), {.q = pass.ws.at(qkv_) + at * 3 * spread_ + column,
+                         .q_stride = int64_t{3} * spread_,
+                         .out = pass.ws.at(attended_) + at * spread_ + column,
+                         .out_stride = spread_,
                          .rows = std::min(kQueryRows, span.end - row),
                          .first_position = row,
                          .pages = pass.ws.at(page_numbers_) + first_page(pass, view),
@@ -191,7 +226,9 @@ class AttentionLayer final : public Layer {
 
   Attention op_;
   int32_t width_;
-  int32_t inner_;  // Numbers of all heads.
+  int32_t inner_;   // Numbers of all heads, as weights have them,
+  int32_t step_;    // and from one head to the next where they are attended with,
+  int32_t spread_;  // so that all take so many.
   bool exact_;
   Rope rope_;
   model::NormWeights pre_;

@@ -38,8 +38,10 @@ struct LayerSource {
   model::ScratchPlan& scratch;
   const EncoderSpec& spec;
   const Stage& stage;
+  const kernels::Ops& ops;
   int32_t width = 0;  // Numbers of a row as the stage reads it.
   bool exact = false;
+  bool pairs = false;  // Weights of 16 bits meet rows in bf16, pair by pair.
   // Angles of rows, by the spec's rope: [rows, head_dim], cosines first. Made by the first stage.
   model::Buffer<float> angles{};
 };
@@ -48,6 +50,9 @@ struct LayerSource {
 std::unique_ptr<Layer> make_layer(const LayerSource& source, int32_t& width);
 
 std::unique_ptr<Layer> make(const LayerSource& source, const Patches& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const PixelConv& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const Convolve& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const SqueezeExcite& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const TimeConv& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const LocalAttention& op, int32_t& width);

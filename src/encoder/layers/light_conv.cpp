@@ -16,15 +16,15 @@ class LightConvLayer final : public Layer {
         pre_(source.binder.norm(*source.stage.pre, source.width)),
         norm_(source.binder.norm(op.norm, source.width)),
         taps_(source.binder.each_by_itself(op.conv, source.width, op.taps)),
-        in_(source, source.width),
-        out_(source, source.width),
+        in_(source.width),
+        out_(source.width),
         output_(source, source.width),
         normed_(ask(source, source.width)),
         gated_(ask(source, int64_t{2} * source.width)) {
-    in_.add(op.in, 2 * source.width, /*bias=*/false, op.clipped);
-    in_.finish_adding();
-    out_.add(op.out, source.width, /*bias=*/false, op.clipped);
-    out_.finish_adding();
+    in_.add(source, op.in, 2 * source.width, /*bias=*/false, op.clipped);
+    in_.finish_adding(source);
+    out_.add(source, op.out, source.width, /*bias=*/false, op.clipped);
+    out_.finish_adding(source);
   }
 
   bool moves_rows() const override { return false; }

@@ -43,9 +43,9 @@ class LocalAttentionLayer final : public Layer {
         inner_(op.heads * op.head_dim),
         limit_(source.stage.limit),
         pre_(source.binder.norm(*source.stage.pre, source.width)),
-        in_(source, source.width),
-        relative_(source, source.width, op.positions),
-        out_(source, inner_),
+        in_(source.width),
+        relative_(source.width, op.positions),
+        out_(inner_),
         output_(source, source.width),
         normed_(ask(source, {.per_row = source.width})),
         qkv_(ask(source, {.per_row = int64_t{3} * inner_})),
@@ -54,12 +54,12 @@ class LocalAttentionLayer final : public Layer {
         scores_(
             ask(source, {.fixed = std::max(op.window, op.chunk + op.past), .per_member = true})) {
     for (const std::string* module : {&op.q, &op.k, &op.v})
-      in_.add(*module, inner_, /*bias=*/false, op.clipped);
-    in_.finish_adding();
-    relative_.add(op.relative, inner_, /*bias=*/false);
-    relative_.finish_adding();
-    out_.add(op.out, source.width, /*bias=*/false, op.clipped);
-    out_.finish_adding();
+      in_.add(source, *module, inner_, /*bias=*/false, op.clipped);
+    in_.finish_adding(source);
+    relative_.add(source, op.relative, inner_, /*bias=*/false);
+    relative_.finish_adding(source);
+    out_.add(source, op.out, source.width, /*bias=*/false, op.clipped);
+    out_.finish_adding(source);
     sinusoids_.resize(static_cast<size_t>(op.positions) * static_cast<size_t>(width_));
     for (int32_t i = 0; i < op.positions; ++i)
       sinusoids(op.positions - 1 - i, width_, sinusoids_.data() + int64_t{i} * width_);

@@ -1,5 +1,6 @@
 // An ungated network of two layers, or a gated one of three. Its wide rows exist for a few rows at
 // a time, which go through both halves before the next ones.
+#include "encoder/layers/depthwise.h"
 #include "encoder/layers/products.h"
 #include "encoder/layers/residual.h"
 
@@ -16,18 +17,21 @@ class MlpLayer final : public Layer {
       : op_(op),
         width_(source.width),
         limit_(source.stage.limit),
-        in_(source, source.width),
-        out_(source, op.width, kWideRows),
+        in_(source.width),
+        out_(op.width, kWideRows),
         output_(source, source.width),
         normed_(ask(source, {.per_row = source.width})),
         wide_(ask(source, {.fixed = int64_t{kWideRows} * op.width})),
         gated_(ask(source, {.fixed = op.gate.empty() ? 0 : int64_t{kWideRows} * op.width})) {
-    if (source.stage.pre) pre_ = source.binder.norm(*source.stage.pre, source.width);
-    in_.add(op.up, op.width, op.bias, op.clipped);
-    if (!op.gate.empty()) in_.add(op.gate, op.width, op.bias, op.clipped);
-    in_.finish_adding();
-    out_.add(op.out, source.width, op.bias, op.clipped);
-    out_.finish_adding();
+    if (op.conv)
+      conv_.emplace(source, *op.conv, source.width);
+    else if (source.stage.pre)
+      pre_ = source.binder.norm(*source.stage.pre, source.width);
+    in_.add(source, op.up, op.width, op.bias, op.clipped);
+    if (!op.gate.empty()) in_.add(source, op.gate, op.width, op.bias, op.clipped);
+    in_.finish_adding(source);
+    out_.add(source, op.out, source.width, op.bias, op.clipped);
+    out_.finish_adding(source);
   }
 
   bool moves_rows() const override { return false; }
@@ -35,13 +39,7 @@ class MlpLayer final : public Layer {
   void run(const Pass& pass) const override {
     float* normed = pass.ws.at(normed_);
     claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
-      for (int32_t r = begin; r < end; ++r) {
-        const float* row = pass.rows + int64_t{r} * width_;
-        if (pre_)
-          normalise(pass.ops, *pre_, limit_, row, width_, normed + int64_t{r} * width_);
-        else
-          std::copy_n(row, width_, normed + int64_t{r} * width_);
-      }
+      for (int32_t r = begin; r < end; ++r) enter(pass, r, normed + int64_t{r} * width_);
       in_.prepare(pass, normed, begin, end);
     });
     pass.barrier();
@@ -53,6 +51,14 @@ class MlpLayer final : public Layer {
  private:
   static model::Buffer<float> ask(const LayerSource& source, const model::BufferSize& size) {
     return source.scratch.ask<float>(model::BufferUse::kComputing, size);
+  }
+
+  void enter(const Pass& pass, int32_t row, float* out) const {
+    const float* x = pass.rows + int64_t{row} * width_;
+    if (pre_) return normalise(pass.ops, *pre_, limit_, x, width_, out);
+    if (!conv_) return static_cast<void>(std::copy_n(x, width_, out));
+    const View& view = view_of(pass.views, row);
+    conv_->compute(pass, view, view.place_of(row - view.grid_begin()), out);
   }
 
   void run_rows(const Pass& pass, int32_t first, int32_t last) const {
@@ -87,6 +93,7 @@ class MlpLayer final : public Layer {
   int32_t width_;
   float limit_;
   std::optional<model::NormWeights> pre_;
+  std::optional<DepthwiseConv> conv_;
   Products in_, out_;
   ResidualOutput output_;
   model::Buffer<float> normed_, wide_, gated_;

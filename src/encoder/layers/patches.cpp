@@ -20,10 +20,10 @@ class PatchesLayer final : public Layer {
         rope_(source.spec.rope),
         head_dim_(head_dim_of(source.spec)),
         angles_(source.angles),
-        products_(source, numbers_),
+        products_(numbers_),
         gathered_(source.scratch.ask<float>(model::BufferUse::kComputing, {.per_row = numbers_})) {
     products_.add(source.binder.patches(op.module, width_, source.spec, op.bias));
-    products_.finish_adding();
+    products_.finish_adding(source);
     if (op.norm) norm_ = source.binder.norm(*op.norm, width_);
     if (!op.class_row.empty()) class_row_ = source.binder.vector(op.class_row, width_);
     bind_positions(source);

@@ -2,37 +2,52 @@
 
 namespace weir::encoder {
 
-Products::Products(const LayerSource& source, int32_t k, int32_t kept)
-    : binder_(source.binder), scratch_(source.scratch), k_(k), kept_(kept) {}
-
-void Products::add(const std::string& module, int32_t n, bool bias, bool clipped) {
+void Products::add(const LayerSource& source, const std::string& module, int32_t n, bool bias,
+                   bool clipped) {
+  TowerBinder& binder = source.binder;
   Weight& added = weights_.emplace_back();
-  added.weight = binder_.linear(clipped ? module + ".linear" : module, n, k_, bias);
+  added.weight = binder.linear(clipped ? module + ".linear" : module, n, k_, bias);
   if (!clipped) return;
   clipped_ = true;
-  added.in_least = binder_.number(module + ".input_min");
-  added.in_most = binder_.number(module + ".input_max");
-  added.out_least = binder_.number(module + ".output_min");
-  added.out_most = binder_.number(module + ".output_max");
+  added.in_least = binder.number(module + ".input_min");
+  added.in_most = binder.number(module + ".input_max");
+  added.out_least = binder.number(module + ".output_min");
+  added.out_most = binder.number(module + ".output_max");
 }
 
-void Products::finish_adding() {
+void Products::finish_adding(const LayerSource& source) {
+  using model::BufferUse;
+  const auto of_rows = [&](int64_t numbers) {
+    return kept_ > 0 ? model::BufferSize{.fixed = kept_ * numbers}
+                     : model::BufferSize{.per_row = numbers};
+  };
+  // A checkpoint that stores float32 wants its precision; tiles have forms of their own.
+  const auto meets_pairs = [](const Weight& weight) {
+    return weight.weight.held == model::Held::kFloats && !weight.weight.bf16_prompts &&
+           weight.weight.floats.type != kernels::FloatType::kF32;
+  };
+  in_pairs_ = source.pairs && std::ranges::all_of(weights_, meets_pairs);
   for (const Weight& weight : weights_) {
     pointers_.push_back(&weight.weight);
     forms_ |= weight.weight.forms();
   }
-  if (forms_ != 0) buffer_ = scratch_.ask_forms(k_, 1, forms_);
-  block_ = scratch_.ask<float>(model::BufferUse::kComputing,
-                               {.fixed = int64_t{kBlockRows} * kBlockColumns, .per_member = true});
-  if (!clipped_) return;
-  clipped_rows_ = scratch_.ask<float>(model::BufferUse::kComputing,
-                                      kept_ > 0 ? model::BufferSize{.fixed = int64_t{kept_} * k_}
-                                                : model::BufferSize{.per_row = k_});
+  model::ScratchPlan& scratch = source.scratch;
+  if (forms_ != 0) buffer_ = scratch.ask_forms(k_, 1, forms_);
+  if (in_pairs_)
+    rounded_ = scratch.ask<uint16_t>(BufferUse::kComputing, of_rows(kernels::pair_stride(k_)));
+  const int64_t numbers = (in_pairs_ ? kPairBlock : kFloatBlock).numbers();
+  block_ = scratch.ask<float>(BufferUse::kComputing, {.fixed = numbers, .per_member = true});
+  if (clipped_) clipped_rows_ = scratch.ask<float>(BufferUse::kComputing, of_rows(k_));
 }
 
 void Products::convert(const Pass& pass, const float* x, int32_t begin, int32_t end) const {
-  pass.ws.at(buffer_).convert(pass.ops, forms_, x + int64_t{begin} * k_, k_,
-                              {.k = k_, .begin = begin, .end = end, .columns = k_}, 0);
+  if (forms_ != 0)
+    pass.ws.at(buffer_).convert(pass.ops, forms_, x + int64_t{begin} * k_, k_,
+                                {.k = k_, .begin = begin, .end = end, .columns = k_}, 0);
+  if (!in_pairs_) return;
+  kernels::PairRows out = pairs(pass);
+  out.x += begin * out.stride;
+  pass.pairs.round(x + int64_t{begin} * k_, k_, end - begin, out);
 }
 
 void Products::clip_rows(const Pass& pass, const float* x, int32_t first, int32_t rows,
@@ -43,7 +58,7 @@ void Products::clip_rows(const Pass& pass, const float* x, int32_t first, int32_
     const int64_t count = int64_t{end - begin} * k_;
     std::copy_n(x + int64_t{first + begin} * k_, count, to);
     clip(to, count, weight.in_least, weight.in_most);
-    if (forms_ != 0) convert(pass, clipped, begin, end);
+    if (converts()) convert(pass, clipped, begin, end);
   });
   pass.barrier();
 }

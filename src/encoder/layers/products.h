@@ -18,20 +18,21 @@ class Products {
  public:
   // Of rows of k numbers, which are `kept` at most at one time; 0: as many as the workspace is made
   // for.
-  Products(const LayerSource& source, int32_t k, int32_t kept = 0);
+  explicit Products(int32_t k, int32_t kept = 0) : k_(k), kept_(kept) {}
 
   // A module [n, k]. `clipped`: it is `module`.linear, and its bounds lie beside that.
-  void add(const std::string& module, int32_t n, bool bias, bool clipped = false);
+  void add(const LayerSource& source, const std::string& module, int32_t n, bool bias,
+           bool clipped = false);
   void add(const model::Linear& weight) { weights_.push_back({.weight = weight}); }
   // After the last one.
-  void finish_adding();
+  void finish_adding(const LayerSource& source);
 
   // Rows [begin, end) of x, [.., k], are there: they take the forms that weights want. A barrier
   // follows.
   void prepare(const Pass& pass, const float* x, int32_t begin, int32_t end) const {
-    if (forms_ != 0 && !clipped_) convert(pass, x, begin, end);
+    if (prepares()) convert(pass, x, begin, end);
   }
-  bool prepares() const { return forms_ != 0 && !clipped_; }
+  bool prepares() const { return converts() && !clipped_; }
   // Calls fn(block) for each block of rows [first, first + rows) times each of the weights. All
   // members leave together.
   template <class F>
@@ -58,6 +59,10 @@ class Products {
     float out_least = 0, out_most = 0;
   };
 
+  bool converts() const { return forms_ != 0 || in_pairs_; }
+  kernels::PairRows pairs(const Pass& pass) const {
+    return {.k = k_, .stride = kernels::pair_stride(k_), .x = pass.ws.at(rounded_)};
+  }
   static void clip(float* x, int64_t n, float least, float most) {
     for (int64_t i = 0; i < n; ++i) x[i] = std::min(std::max(x[i], least), most);
   }
@@ -69,25 +74,26 @@ class Products {
   template <class F>
   void run_part(const Pass& pass, const float* x, int32_t first, int32_t rows, size_t begin,
                 size_t count, F&& fn) const {
-    const model::ActivationForms* forms = forms_ == 0 ? nullptr : &pass.ws.at(buffer_);
-    for_product(pass, std::span(pointers_).subspan(begin, count),
-                {.x = x, .forms = forms, .first = first}, rows, pass.ws.at(block_, pass.member),
-                [&](Block block) {
+    Input in = {.x = x, .first = first};
+    if (forms_ != 0) in.forms = &pass.ws.at(buffer_);
+    if (in_pairs_) in.pairs = pairs(pass);
+    for_product(pass, std::span(pointers_).subspan(begin, count), in, rows,
+                pass.ws.at(block_, pass.member), [&](Block block) {
                   block.weight += begin;
                   fn(block);
                 });
     pass.barrier();
   }
 
-  TowerBinder& binder_;
-  model::ScratchPlan& scratch_;
   int32_t k_;
   int32_t kept_;
   std::vector<Weight> weights_;
   std::vector<const model::Linear*> pointers_;
   uint8_t forms_ = 0;
+  bool in_pairs_ = false;  // All weights meet rows in bf16, pair by pair.
   bool clipped_ = false;
   model::FormsBuffer buffer_{};
+  model::Buffer<uint16_t> rounded_;
   model::Buffer<float> block_, clipped_rows_;
 };
 

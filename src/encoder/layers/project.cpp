@@ -7,15 +7,14 @@ namespace {
 
 class ProjectLayer final : public Layer {
  public:
-  ProjectLayer(const LayerSource& source, const Project& op)
-      : op_(op), products_(source, source.width) {
+  ProjectLayer(const LayerSource& source, const Project& op) : op_(op), products_(source.width) {
     if (op.turned)
       products_.add(source.binder.turned(op.module, op.width, source.width));
     else if (op.side > 1)
       products_.add(source.binder.squares(op.module, op.width, source.width, op.side, op.bias));
     else
-      products_.add(op.module, op.width, op.bias);
-    products_.finish_adding();
+      products_.add(source, op.module, op.width, op.bias);
+    products_.finish_adding(source);
   }
 
   void run(const Pass& pass) const override {

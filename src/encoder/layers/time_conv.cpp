@@ -21,13 +21,13 @@ class TimeConvLayer final : public Layer {
         bands_(op.band.count(op.bands)),
         width_(bands_ * op.channels),
         taps_(op.time.taps * op.band.taps * channels_in_),
-        products_(source, taps_, kGatheredRows),
+        products_(taps_, kGatheredRows),
         gathered_(source.scratch.ask<float>(model::BufferUse::kComputing,
                                             {.fixed = int64_t{kGatheredRows} * taps_})),
         moments_(source.scratch.ask<double>(model::BufferUse::kComputing,
                                             {.per_row = op.running ? 2 : 0})) {
     products_.add(source.binder.along_time(op, channels_in_));
-    products_.finish_adding();
+    products_.finish_adding(source);
     if (op.norm) norm_ = source.binder.norm(*op.norm, op.channels);
     if (op.positions.empty()) return;
     const std::array<int64_t, 2> shape = {op.positions_max, width_};

@@ -31,7 +31,7 @@ struct ImageLimits {
   // What phones take at most by default (50 megapixels) is within it.
   int64_t pixels_max = int64_t{64} << 20;
   // Asked once the header has said how many pixels there are, before memory is taken for them; its
-  // error is decode_image()'s. Empty: nobody is asked.
+  // error is decode_image()'s. Empty: all is admitted.
   std::function<Result<void>(int64_t pixels)> admit{};
 };
 

@@ -64,6 +64,9 @@ TEST(DiskStore, TokensAndParentAreComparedNotOnlyKeys) {
   forged.tokens[3][7] += 1;
   EXPECT_EQ(read_text(*store, forged), 3);
   forged = text;
+  forged.tokens[5].media[1] += 1;  // Of another picture.
+  EXPECT_EQ(read_text(*store, forged), 5);
+  forged = text;
   forged.keys[7].high ^= 1;  // As if what comes before the second extent were another text.
   EXPECT_EQ(read_text(*store, forged, 8), 0);
   EXPECT_GT(store.figures.corrupt_extents.value(), 0u);

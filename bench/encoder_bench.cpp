@@ -1,0 +1,226 @@
+// encoder_bench: a picture through a tower of SigLIP's shape (400 million weights, drawn, in bf16),
+// as Gemma 3 has it: seconds for each, and what share of the products' peak its products reach,
+// which are timed by themselves too.
+//
+//   encoder_bench [PIXELS A SIDE (896)] [exact]
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/concat.h"
+#include "base/huge_pages.h"
+#include "encoder/encoder.h"
+#include "kernels/cpu_ops.h"
+#include "kernels/machine_limits.h"
+
+namespace weir::encoder {
+namespace {
+
+constexpr int kWidth = 1152, kWide = 4304, kLayers = 27, kPatch = 14, kText = 2560;
+
+// A checkpoint's tensors, in bf16.
+class Tensors {
+ public:
+  void draw(const std::string& name, std::vector<int64_t> shape, float deviation = 0.02f) {
+    int64_t count = 1;
+    std::string dims;
+    for (const int64_t size : shape) {
+      count *= size;
+      dims += concat({dims.empty() ? "" : ",", std::to_string(size)});
+    }
+    header_ += concat({header_.empty() ? "{\"" : ",\"", name, R"(":{"dtype":"BF16","shape":[)",
+                       dims, R"(],"data_offsets":[)", std::to_string(data_.size()), ",",
+                       std::to_string(data_.size() + static_cast<size_t>(count) * 2), "]}"});
+    std::normal_distribution<float> normal(0, deviation);
+    // A table, for drawing so many numbers takes longer than the tower.
+    std::vector<uint16_t> numbers(4093);
+    for (uint16_t& number : numbers) {
+      const float value = normal(random_);
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      number = static_cast<uint16_t>(bits >> 16);
+    }
+    for (int64_t at = 0; at < count; ++at) {
+      const uint16_t number = numbers[static_cast<size_t>(at * 31 + at / 4093) % numbers.size()];
+      data_.append(reinterpret_cast<const char*>(&number), sizeof number);
+    }
+  }
+  std::string file() {
+    header_ += "}";
+    while (header_.size() % 8 != 0) header_ += " ";
+    const uint64_t length = header_.size();
+    std::string out(sizeof length, '\0');
+    std::memcpy(out.data(), &length, sizeof length);
+    out += header_;
+    return out += data_;
+  }
+
+ private:
+  std::string header_, data_;
+  std::mt19937 random_{1};
+};
+
+std::string tower(int side) {
+  Tensors t;
+  const std::string root = "vision_tower.vision_model.";
+  const int64_t patches = int64_t{side} * side;
+  t.draw(root + "embeddings.patch_embedding.weight", {kWidth, 3, kPatch, kPatch});
+  t.draw(root + "embeddings.patch_embedding.bias", {kWidth});
+  t.draw(root + "embeddings.position_embedding.weight", {patches, kWidth});
+  const auto linear = [&](const std::string& name, int64_t n, int64_t k) {
+    t.draw(name + ".weight", {n, k});
+    t.draw(name + ".bias", {n});
+  };
+  const auto norm = [&](const std::string& name) {
+    t.draw(name + ".weight", {kWidth}, 1);
+    t.draw(name + ".bias", {kWidth});
+  };
+  for (int layer = 0; layer < kLayers; ++layer) {
+    const std::string in = concat({root, "encoder.layers.", std::to_string(layer), "."});
+    norm(in + "layer_norm1");
+    norm(in + "layer_norm2");
+    for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
+      linear(concat({in, "self_attn.", part}), kWidth, kWidth);
+    linear(in + "mlp.fc1", kWide, kWidth);
+    linear(in + "mlp.fc2", kWidth, kWide);
+  }
+  norm(root + "post_layernorm");
+  t.draw("multi_modal_projector.mm_input_projection_weight", {kWidth, kText});
+  t.draw("multi_modal_projector.mm_soft_emb_norm.weight", {kWidth});
+  return t.file();
+}
+
+std::string config(int pixels) {
+  return concat({R"({"architectures":["Gemma3ForConditionalGeneration"],"model_type":"gemma3",)",
+                 R"("mm_tokens_per_image":256,"text_config":{"model_type":"gemma3_text",)",
+                 R"("hidden_size":2560,"num_hidden_layers":1,"sliding_window":1024},)",
+                 R"("vision_config":{"hidden_size":1152,"intermediate_size":4304,)",
+                 R"("num_attention_heads":16,"num_hidden_layers":27,"patch_size":14,)",
+                 R"("model_type":"siglip_vision_model","image_size":)", std::to_string(pixels),
+                 "}}"});
+}
+
+// Of all threads together, so that other processes do not count.
+double processor_seconds() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Multiply-adds of all products of the blocks, times two.
+double product_operations(double rows) {
+  return rows * kLayers * 2.0 * (4.0 * kWidth * kWidth + 2.0 * kWidth * kWide);
+}
+
+// Two operations for a query, key and number of both products.
+double attention_operations(double rows) { return rows * rows * kLayers * 4.0 * kWidth; }
+
+// One of the tower's products on one thread, in operations a second.
+double product_rate(const kernels::PairOps& ops, int32_t n, int32_t k) {
+  constexpr int32_t kRows = 256;
+  const auto memory = [](int64_t bytes) {
+    auto taken = HugeBuffer::allocate(static_cast<size_t>(bytes));
+    CHECK(taken.has_value());
+    return *std::move(taken);
+  };
+  const HugeBuffer weights = memory(int64_t{n} * k * 2), scratch = memory(kernels::kScratchBytes);
+  const int64_t stride = kernels::pair_stride(k);
+  const HugeBuffer rows = memory(kRows * stride * 2), out = memory(int64_t{kRows} * n * 4);
+  std::memset(weights.data(), 0x3c, weights.bytes());
+  std::memset(rows.data(), 0x3c, rows.bytes());
+  const kernels::FloatMatrix w = {
+      .n = n, .k = k, .type = kernels::FloatType::kBF16, .rows = weights.data()};
+  const kernels::PairRows x = {
+      .k = k, .stride = stride, .x = reinterpret_cast<uint16_t*>(rows.data())};
+  double best = 1e9;
+  for (int run = 0; run < 5; ++run) {
+    const double begin = processor_seconds();
+    ops.gemm(w, x,
+             {.rows = kRows, .end = n, .y = reinterpret_cast<float*>(out.data()), .y_stride = n},
+             scratch.data());
+    best = std::min(best, processor_seconds() - begin);
+  }
+  return 2.0 * kRows * n * k / best;
+}
+
+int run(int pixels, bool exact) {
+  const kernels::Isa isa = kernels::detect_isa();
+  const int threads = ThreadTeam::usable_cores();
+  const auto limits = kernels::measure_limits(isa, threads);
+  CHECK(limits.has_value());
+  const double peak =
+      1e12 * (exact || limits->bf16_tflops == 0 ? limits->f32_tflops : limits->bf16_tflops);
+  const std::string settings = config(pixels), file = tower(pixels / kPatch);
+  const auto card = card::ModelCard::open(
+      card::ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(settings))},
+                                       {"model.safetensors", std::as_bytes(std::span(file))}}));
+  CHECK(card.has_value());
+  ThreadTeam team(threads);
+  const auto encoder =
+      Encoder::load(*card,
+                    {.compute = exact ? model::Compute::kExact : model::Compute::kFast,
+                     .view_pixels_max = int64_t{pixels} * pixels},
+                    kernels::ops_for(isa), team);
+  if (!encoder) {
+    std::fprintf(stderr, "%s\n", encoder.error().message.c_str());
+    return 1;
+  }
+  media::PixelValues values = {.views = {{pixels, pixels}}};
+  values.numbers.resize(static_cast<size_t>(pixels) * static_cast<size_t>(pixels) * 3, 0.25f);
+  std::vector<float> features(
+      static_cast<size_t>((*encoder)->feature_rows(values.views) * (*encoder)->width()));
+  std::printf("%d threads, peak %.2f TFLOP/s of %s; scratch %.0f MB\n", threads, peak / 1e12,
+              exact ? "float32" : "bf16", static_cast<double>((*encoder)->memory().scratch) / 1e6);
+  const kernels::PairOps& pairs = kernels::pair_ops_for(isa);
+  if (pairs.fast && !exact)
+    for (const auto& [n, k] : {std::pair{kWidth, kWidth}, {kWide, kWidth}, {kWidth, kWide}}) {
+      const double rate = product_rate(pairs, n, k);
+      std::printf("product %d x %d, 256 rows, one thread: %.0f GFLOP/s, %.0f %% of the peak\n", n,
+                  k, rate / 1e9, 100 * rate * threads / peak);
+    }
+  const double rows = static_cast<double>(pixels / kPatch) * (pixels / kPatch);
+  for (int times = 0; times < 2; ++times) {
+    const Picture picture = {&values, features};
+    CHECK((*encoder)->begin({&picture, 1}).has_value());
+    const double begin = now(), spent = processor_seconds();
+    double longest = 0, stages[2] = {};
+    bool done = false;
+    for (size_t unit = 0; !done; ++unit) {
+      const double from = now(), at = processor_seconds();
+      done = (*encoder)->advance(team, 1);
+      longest = std::max(longest, now() - from);
+      if (unit > 0 && unit <= 2 * kLayers)
+        stages[(unit - 1) % 2] += (processor_seconds() - at) / threads;
+    }
+    const double seconds = now() - begin, busy = (processor_seconds() - spent) / threads;
+    const double all = product_operations(rows) + attention_operations(rows);
+    std::printf(
+        "%d x %d: %.2f s; of each thread's processor %.2f s (attention sublayers %.2f, "
+        "networks %.2f); longest unit %.0f ms; %.2f TFLOP, %.0f %% of the peak; networks %.0f %%\n",
+        pixels, pixels, seconds, busy, stages[0], stages[1], 1e3 * longest, all / 1e12,
+        100 * all / busy / peak, 100 * rows * kLayers * 4.0 * kWidth * kWide / stages[1] / peak);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::encoder
+
+int main(int argc, char** argv) {
+  const int pixels = argc > 1 ? std::atoi(argv[1]) : 896;
+  if (pixels < 224 || pixels % weir::encoder::kPatch != 0) {
+    std::fprintf(stderr, "encoder_bench [PIXELS A SIDE, a multiple of 14 from 224] [exact]\n");
+    return 2;
+  }
+  return weir::encoder::run(pixels, argc > 2 && std::strcmp(argv[2], "exact") == 0);
+}
