@@ -86,7 +86,7 @@ std::string text(const Attention& op) {
   std::string s = format("attention %d x %d, scale ", op.heads, op.head_dim) + number(op.scale);
   if (!op.fused.empty()) s += ", fused";
   if (op.bias) s += ", bias";
-  if (op.key_bias != op.bias) s += ", keys without";
+  if (op.bias && !op.key_bias) s += ", keys without";
   if (op.out_bias != op.bias) s += op.out_bias ? ", bias of the output" : ", output without";
   if (op.q_norm) s += ", queries " + text(*op.q_norm);
   if (op.k_norm) s += ", keys " + text(*op.k_norm);
