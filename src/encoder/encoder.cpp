@@ -9,7 +9,8 @@ namespace weir::encoder {
 
 namespace {
 
-// Far above any published tower's: a view has at most kViewPixelsMax pixels.
+// Far above any published tower's: a view has at most kViewPixelsMax pixels, and a sound frames of
+// some minutes.
 constexpr int64_t kRowsMax = int64_t{1} << 20;
 
 int32_t head_dim_of(const EncoderSpec& spec) {
@@ -38,7 +39,9 @@ Encoder::Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels:
 Result<std::unique_ptr<Encoder>> Encoder::bind(const card::ModelCard& card,
                                                const EncoderOptions& options,
                                                const kernels::Ops& ops, int members) {
-  WEIR_ASSIGN(EncoderSpec spec, spec_from_config(card.config.root()));
+  WEIR_ASSIGN(EncoderSpec spec, spec_from_config(card.config.root(), options.medium));
+  for (Stage& stage : spec.stages)
+    if (auto* local = std::get_if<LocalAttention>(&stage.op)) local->turned = options.turned_masks;
   std::unique_ptr<Encoder> encoder(new Encoder(std::move(spec), options, ops));
   WEIR_TRY(encoder->bind_weights(card));
   WEIR_TRY(encoder->make_workspace(members));
@@ -111,13 +114,20 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
 }
 
 Result<void> Encoder::make_workspace(int members) {
+  const bool sounds = spec_.medium == Medium::kSound;
   const int64_t patch_pixels = int64_t{spec_.patch} * spec_.patch;
   // A class row besides.
-  const int64_t rows = options_.view_pixels_max / patch_pixels + 1;
+  const int64_t rows = sounds ? options_.frames_max : options_.view_pixels_max / patch_pixels + 1;
   if (rows > kRowsMax)
-    return fail(ErrorCode::kConfig, "pictures: expected at most " + std::to_string(kRowsMax) +
-                                        " patches of one, found " + std::to_string(rows));
+    return fail(ErrorCode::kConfig,
+                (sounds ? "sounds: expected at most " : "pictures: expected at most ") +
+                    std::to_string(kRowsMax) + (sounds ? " frames" : " patches") +
+                    " of one, found " + std::to_string(rows));
   rows_max_ = static_cast<int32_t>(rows);
+  if (sounds) {
+    const View longest = {.height = std::max(rows_max_, 1), .width = 1};
+    rows_max_ = std::max(rows_of(longest), LocalAttention::kPositionsMax);
+  }
   WEIR_ASSIGN(workspace_, Workspace::create(scratch_, rows_max_, members));
   return {};
 }
@@ -147,7 +157,30 @@ View Encoder::view_of(const float* numbers, media::Size pixels) const {
           .window = spec_.window};
 }
 
-Result<void> Encoder::check(View view, media::Size pixels) const {
+View Encoder::view_of(const media::SoundFeatures& values) const {
+  const int64_t multiple = spec_.frames_multiple;
+  const int64_t heard = (values.heard + multiple - 1) / multiple * multiple;
+  const auto frames = static_cast<int32_t>(values.frames);
+  const auto computed =
+      spec_.all_frames ? frames : static_cast<int32_t>(std::min(values.frames, heard));
+  return {.numbers = values.numbers.data(),
+          .height = computed,
+          .width = 1,
+          .beyond = frames - computed};
+}
+
+std::string Encoder::refusal(View view) const {
+  View of_level;
+  for (const Step& step : steps_) {
+    if (step.begins) of_level = view;
+    View& at = step.level < 0 ? view : of_level;
+    if (std::string why = step.layer->refusal(at); !why.empty()) return why;
+    step.layer->reshape(at);
+  }
+  return {};
+}
+
+Result<void> Encoder::check(media::Size pixels) const {
   const auto wrong = [&](const std::string& why) {
     return fail(ErrorCode::kInvalid, "a picture of " + std::to_string(pixels.width) + " x " +
                                          std::to_string(pixels.height) + " pixels: " + why);
@@ -157,13 +190,23 @@ Result<void> Encoder::check(View view, media::Size pixels) const {
     return wrong("expected sides of a multiple of " + std::to_string(spec_.patch));
   if (pixels.pixels() > options_.view_pixels_max)
     return wrong("expected at most " + std::to_string(options_.view_pixels_max));
-  View of_level;
-  for (const Step& step : steps_) {
-    if (step.begins) of_level = view;
-    View& at = step.level < 0 ? view : of_level;
-    if (const std::string why = step.layer->refusal(at); !why.empty()) return wrong(why);
-    step.layer->reshape(at);
-  }
+  if (const std::string why = refusal(view_of(nullptr, pixels)); !why.empty()) return wrong(why);
+  return {};
+}
+
+Result<void> Encoder::check(const media::SoundFeatures& values) const {
+  const auto wrong = [&](const std::string& why) {
+    return fail(ErrorCode::kInvalid,
+                "a sound of " + std::to_string(values.frames) + " frames: " + why);
+  };
+  if (values.frames < 1 || values.frames > options_.frames_max)
+    return wrong("expected 1 to " + std::to_string(options_.frames_max));
+  if (values.heard < 1 || values.heard > values.frames)
+    return wrong("expected as many to be heard at most, found " + std::to_string(values.heard));
+  if (const int64_t found = std::ssize(values.numbers); found != values.frames * spec_.bands)
+    return wrong("expected " + std::to_string(spec_.bands) + " numbers of each, found " +
+                 std::to_string(found) + " of all");
+  if (const std::string why = refusal(view_of(values)); !why.empty()) return wrong(why);
   return {};
 }
 
@@ -189,6 +232,10 @@ int64_t Encoder::feature_rows(std::span<const media::Size> views) const {
   return rows;
 }
 
+int64_t Encoder::sound_rows(const media::SoundFeatures& values) const {
+  return features_of(view_of(values));
+}
+
 void Encoder::add(const View& view, const Output& output) {
   const int32_t rows = rows_of(view);
   if (groups_.empty() || groups_.back().rows + rows > rows_max_ ||
@@ -201,11 +248,11 @@ void Encoder::add(const View& view, const Output& output) {
 }
 
 Result<void> Encoder::begin(std::span<const Picture> pictures) {
-  CHECK(!busy());
+  CHECK(!busy() && spec_.medium == Medium::kPicture);
   for (const Picture& picture : pictures) {
     int64_t numbers = 0;
     for (const media::Size& size : picture.values->views) {
-      WEIR_TRY(check(view_of(nullptr, size), size));
+      WEIR_TRY(check(size));
       numbers += size.pixels() * 3 * spec_.frames;
     }
     if (const int64_t found = std::ssize(picture.values->numbers); found != numbers)
@@ -225,9 +272,25 @@ Result<void> Encoder::begin(std::span<const Picture> pictures) {
       output.features += features_of(view) * width_;
     }
   }
+  begin_groups();
+  return {};
+}
+
+Result<void> Encoder::begin(std::span<const Sound> sounds) {
+  CHECK(!busy() && spec_.medium == Medium::kSound);
+  for (const Sound& sound : sounds) WEIR_TRY(check(*sound.values));
+  abandon();
+  for (const Sound& sound : sounds) {
+    CHECK(std::ssize(sound.features) == sound_rows(*sound.values) * width_);
+    add(view_of(*sound.values), {.features = sound.features.data()});
+  }
+  begin_groups();
+  return {};
+}
+
+void Encoder::begin_groups() {
   for (Group& group : groups_) line_up(group.views);
   if (busy()) begin_group();
-  return {};
 }
 
 void Encoder::begin_group() {

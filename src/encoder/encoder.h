@@ -1,10 +1,10 @@
-// Encoder: a vision tower and its projector, from numbers of pixels to the rows of features that a
-// model of text reads in place of embedded tokens. Loaded beside the text's model, from the same
-// checkpoint. It knows pictures, not requests.
+// Encoder: a tower of vision or of hearing and its projector, from numbers of pixels, or frames of
+// a sound, to the rows of features that a model of text reads in place of embedded tokens. Loaded
+// beside the text's model, from the same checkpoint. It knows pictures and sounds, not requests.
 //
 // Pictures are computed in units: one stage of the tower for as many views (pictures, or tiles of
-// them) as there is room for together. Between two units the team may do anything else. The bits of
-// a picture's features do not depend on which other pictures were begun with it.
+// them, or sounds) as there is room for together. Between two units the team may do anything else.
+// The bits of a picture's features do not depend on which other pictures were begun with it.
 //
 // Threads: one thread uses it, the team's leader; it calls ThreadTeam::run() itself.
 #pragma once
@@ -25,6 +25,7 @@
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
 #include "kernels/pair_ops.h"
+#include "media/features/sound_features.h"
 #include "media/processor/pixel_values.h"
 #include "media/processor/processor.h"
 #include "model/model.h"
@@ -33,8 +34,13 @@ namespace weir::encoder {
 
 struct EncoderOptions {
   model::Compute compute = model::Compute::kFast;
+  Medium medium = Medium::kPicture;
   // Pixels of the largest view (media::view_pixels_max()); larger ones are refused.
   int64_t view_pixels_max = 0;
+  int64_t frames_max = 0;  // Of a sound, likewise.
+  // For comparisons with recorded answers only: what local attention sees is turned around, as
+  // transformers' eager form of gemma4's has it (decision 49).
+  bool turned_masks = false;
 };
 
 // A picture as it is begun: its numbers, and where its features go. Both outlive the units.
@@ -43,11 +49,17 @@ struct Picture {
   std::span<float> features{};  // [1 + levels()][feature_rows(values->views), width()]
 };
 
+// The same of a sound.
+struct Sound {
+  const media::SoundFeatures* values = nullptr;
+  std::span<float> features{};  // [sound_rows(*values), width()]
+};
+
 class Encoder {
  public:
   // Describes the tower by config.json, checks and binds its tensors, plans its memory: quick, and
-  // touches few weights. kUnsupported where the family's pictures are not computed here. `members`:
-  // of the team that will run it.
+  // touches few weights. kUnsupported where such media of the family are not computed here.
+  // `members`: of the team that will run it.
   static Result<std::unique_ptr<Encoder>> bind(const card::ModelCard& card,
                                                const EncoderOptions& options,
                                                const kernels::Ops& ops, int members);
@@ -62,6 +74,8 @@ class Encoder {
   int32_t levels() const { return static_cast<int32_t>(spec_.levels.size()); }
   // Rows that views of these sizes become, all together.
   int64_t feature_rows(std::span<const media::Size> views) const;
+  // The same of a sound.
+  int64_t sound_rows(const media::SoundFeatures& values) const;
 
   using Clock = std::chrono::steady_clock;
   // As model::Model::pack_until().
@@ -73,6 +87,7 @@ class Encoder {
   // Takes pictures up, none being computed. An error names what of them the tower cannot take; then
   // nothing is begun.
   Result<void> begin(std::span<const Picture> pictures);
+  Result<void> begin(std::span<const Sound> sounds);
   bool busy() const { return group_ < groups_.size(); }
   // Computes up to `units` units; true when all features are there. REQUIRES: pack_until() is done.
   bool advance(ThreadTeam& team, int64_t units);
@@ -109,11 +124,15 @@ class Encoder {
   Result<void> bind_weights(const card::ModelCard& card);
   Result<void> make_workspace(int members);
   View view_of(const float* numbers, media::Size pixels) const;
-  // An error says what of the view does not suit the tower.
-  Result<void> check(View view, media::Size pixels) const;
+  View view_of(const media::SoundFeatures& values) const;
+  // What of the view does not suit the tower; empty: nothing.
+  std::string refusal(View view) const;
+  Result<void> check(media::Size pixels) const;
+  Result<void> check(const media::SoundFeatures& values) const;
   int32_t rows_of(View view) const;      // The most of any stage.
   int64_t features_of(View view) const;  // After the last one.
   void add(const View& view, const Output& output);
+  void begin_groups();
   void begin_group();
   void run_step(ThreadTeam& team);
   // The rows that the last stage has left are the views' features.

@@ -1,4 +1,4 @@
-// From config.json to the description of its vision tower.
+// From config.json to the description of its tower for pictures, or for sounds.
 //
 // Threads: free functions.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace weir::encoder {
 
-// kUnsupported for a family whose pictures are not computed here, by name; kConfig says what of its
-// keys is wrong.
-Result<EncoderSpec> spec_from_config(JsonValue config);
+// kUnsupported for a family whose media of that kind are not computed here, by name; kConfig says
+// what of its keys is wrong.
+Result<EncoderSpec> spec_from_config(JsonValue config, Medium medium = Medium::kPicture);
 
 }  // namespace weir::encoder

@@ -68,4 +68,19 @@ inline void normalise(const kernels::Ops& ops, const model::NormWeights& norm, c
     ops.rms_norm(x, norm.weight, norm.eps, n, y);
 }
 
+inline void keep_within(float limit, int64_t n, float* x) {
+  for (int64_t i = 0; i < n; ++i) x[i] = std::min(std::max(x[i], -limit), limit);
+}
+
+// The norm of what Stage::limit makes of x.
+inline void normalise(const kernels::Ops& ops, const model::NormWeights& norm, float limit,
+                      const float* x, int32_t n, float* y) {
+  if (limit > 0) {
+    if (x != y) std::copy_n(x, n, y);
+    keep_within(limit, n, y);
+    x = y;
+  }
+  normalise(ops, norm, x, n, y);
+}
+
 }  // namespace weir::encoder

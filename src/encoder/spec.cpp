@@ -1,5 +1,6 @@
 #include "encoder/spec.h"
 
+#include <algorithm>
 #include <array>
 
 #include "model/operations/describe_sizes.h"
@@ -66,10 +67,26 @@ std::string text(const SqueezeExcite& op) {
   return format("squeeze to %d and excite, %s", op.inner, act_name(op.act));
 }
 
+std::string text(const TimeConv::Axis& axis) {
+  return format("%d/%d (%d+%d)", axis.taps, axis.stride, axis.before, axis.after);
+}
+
+std::string text(const TimeConv& op) {
+  std::string s = "convolution " + text(op.time);
+  if (op.bands > 1) s += format(" x %s of %d bands", text(op.band).c_str(), op.bands);
+  s += format(" to %d", op.channels);
+  if (op.bias) s += ", bias";
+  if (op.norm) s += (op.running ? ", then running " : ", then ") + text(*op.norm);
+  s += std::string(", ") + act_name(op.act);
+  if (!op.positions.empty()) s += format(", positions one by one (%d)", op.positions_max);
+  return s;
+}
+
 std::string text(const Attention& op) {
   std::string s = format("attention %d x %d, scale ", op.heads, op.head_dim) + number(op.scale);
   if (!op.fused.empty()) s += ", fused";
   if (op.bias) s += ", bias";
+  if (op.bias && !op.key_bias) s += ", keys without";
   if (op.out_bias != op.bias) s += op.out_bias ? ", bias of the output" : ", output without";
   if (op.q_norm) s += ", queries " + text(*op.q_norm);
   if (op.k_norm) s += ", keys " + text(*op.k_norm);
@@ -78,6 +95,21 @@ std::string text(const Attention& op) {
   if (op.windows) s += ", in windows";
   if (op.clipped) s += ", clipped";
   return s;
+}
+
+std::string text(const LocalAttention& op) {
+  std::string s = format("attention %d x %d to %d rows, %d positions from %d back", op.heads,
+                         op.head_dim, op.window, op.positions, op.past);
+  if (op.key_scale != 1) s += ", keys x" + number(op.key_scale);
+  if (op.softcap != 0) s += ", soft cap " + number(op.softcap);
+  if (op.clipped) s += ", clipped";
+  if (op.turned) s += format(", turned in chunks of %d", op.chunk);
+  return s;
+}
+
+std::string text(const LightConv& op) {
+  return format("light convolution %d, %s, %s%s", op.taps, text(op.norm).c_str(), act_name(op.act),
+                op.clipped ? ", clipped" : "");
 }
 
 std::string text(const Mlp& op) {
@@ -102,6 +134,15 @@ std::string text(const Pool& op) {
          (op.factor == 1 ? "" : ", x" + number(op.factor));
 }
 
+std::string text(const Thin& op) {
+  return format(op.mean ? "%d rows averaged" : "one of %d rows", op.step);
+}
+
+std::string text(const FillUp& op) {
+  return format("filled up to %d rows with the last of %d entries, ", op.rows, op.entries) +
+         text(op.norm);
+}
+
 std::string text(const Project& op) {
   std::string s = format("linear %d", op.width);
   if (op.bias) s += ", bias";
@@ -117,11 +158,18 @@ std::string text(const Stage& stage) {
   if (stage.pre) s += "; before: " + text(*stage.pre);
   if (stage.post) s += "; after: " + text(*stage.post);
   if (!stage.scale.empty()) s += "; scaled";
+  if (stage.factor != 1) s += "; x" + number(stage.factor);
+  if (stage.limit != 0) s += "; within " + number(stage.limit);
   if (stage.replaces) s += "; in its place";
   return s;
 }
 
 std::string text(const EncoderSpec& spec) {
+  if (spec.medium == Medium::kSound) {
+    std::string s = format("%s: frames of %d bands", spec.family.c_str(), spec.bands);
+    if (spec.frames_multiple > 1) s += format(", multiples of %d", spec.frames_multiple);
+    return s + (spec.all_frames ? ", silence too" : "");
+  }
   static constexpr std::array kLayouts = {"planes", "patches", "blocks"};
   static constexpr std::array kRopes = {"none", "interleaved rates", "equal rates", "neighbours",
                                         "halves"};
@@ -135,21 +183,33 @@ std::string text(const EncoderSpec& spec) {
   return s;
 }
 
-// Blocks of two stages that repeat are one line.
+// Blocks of so many stages that repeat are one line.
 std::string text(const std::vector<Stage>& stages) {
-  std::string s;
-  for (size_t i = 0; i < stages.size();) {
-    const std::string one = text(stages[i]);
-    const std::string two = i + 1 < stages.size() ? text(stages[i + 1]) : "";
-    size_t times = 0;
-    for (size_t j = i;
-         j + 1 < stages.size() && text(stages[j]) == one && text(stages[j + 1]) == two; j += 2)
+  std::vector<std::string> lines;
+  for (const Stage& stage : stages) lines.push_back(text(stage));
+  const auto repeats = [&](size_t from, size_t block) {
+    size_t times = 1;
+    while (from + (times + 1) * block <= lines.size() &&
+           std::equal(lines.begin() + static_cast<std::ptrdiff_t>(from),
+                      lines.begin() + static_cast<std::ptrdiff_t>(from + block),
+                      lines.begin() + static_cast<std::ptrdiff_t>(from + times * block)))
       ++times;
-    if (times > 1)
-      s += format("%zu x (", times) + one + " | " + two + ")\n";
-    else
-      s += one + "\n";
-    i += times > 1 ? 2 * times : 1;
+    return times;
+  };
+  std::string s;
+  for (size_t i = 0; i < lines.size();) {
+    // A block of a transformer has two stages, one of a conformer five.
+    size_t block = 1, times = 1;
+    for (const size_t size : {2, 5})
+      if (times == 1 && (times = repeats(i, size)) > 1) block = size;
+    if (block == 1) {
+      s += lines[i++] + "\n";
+      continue;
+    }
+    s += format("%zu x (", times);
+    for (size_t j = 0; j < block; ++j) s += (j > 0 ? " | " : "") + lines[i + j];
+    s += ")\n";
+    i += times * block;
   }
   return s;
 }

@@ -1,9 +1,11 @@
-// EncoderSpec describes a vision tower and its projector completely: its stages in order, with
-// their sizes and the names of their weights. Plain data. A family's file (families/) makes it of
-// config.json; the encoder and describe() read it. Nothing else knows a family's name.
+// EncoderSpec describes a tower, of vision or of hearing, and its projector completely: its stages
+// in order, with their sizes and the names of their weights. Plain data. A family's file
+// (families/) makes it of config.json; the encoder and describe() read it. Nothing else knows a
+// family's name.
 //
-// A tower works on rows, one for each patch of a picture. A stage changes the rows, or makes fewer
-// of them; what the last one leaves are the rows of features that the text's model reads.
+// A tower works on rows, one for each patch of a picture, or for each moment of a sound. A stage
+// changes the rows, or makes fewer of them; what the last one leaves are the rows of features that
+// the text's model reads.
 //
 // Names of modules begin with "tower." or "projector.", which stand for what the file has in their
 // place (EncoderSpec::tower_roots, ::projector_roots).
@@ -24,6 +26,8 @@
 namespace weir::encoder {
 
 using model::Norm;
+
+enum class Medium : uint8_t { kPicture, kSound };
 
 // How the places of patches are told apart by learned rows.
 struct PositionTable {
@@ -112,6 +116,32 @@ struct SqueezeExcite {
   kernels::Act act = kernels::Act::kGelu;
 };
 
+// A convolution along a sound. A row has `bands` bands of equally many numbers (channels); row t,
+// band f of what it gives reads those around row t * time.stride, band f * band.stride. Beyond the
+// rows and the bands there are zeros. The first stage of a tower of hearing reads frames.
+struct TimeConv {
+  struct Axis {
+    int taps = 3;
+    int stride = 1;
+    int before = 1, after = 1;  // Zeros.
+
+    int count(int from) const { return (from + before + after - taps) / stride + 1; }
+  };
+  std::string module{};
+  int channels = 0;  // That each band has afterwards.
+  int bands = 1;     // That it finds.
+  Axis time{};
+  Axis band{.taps = 1, .before = 0, .after = 0};
+  bool bias = true;
+  // Of each band's channels; `running`: of all numbers of the sound up to the row's last one, whose
+  // mean and variance are running ones.
+  std::optional<Norm> norm{};
+  bool running = false;
+  kernels::Act act = kernels::Act::kGelu;
+  std::string positions{};  // A tensor of a row for each of `positions_max` rows, added; or none.
+  int positions_max = 0;
+};
+
 // Every row of a view sees every other one, or those of its window.
 struct Attention {
   int heads = 0;
@@ -121,11 +151,46 @@ struct Attention {
   std::string q{}, k{}, v{}, fused{};
   std::string out{};
   bool bias = true;
+  bool key_bias = true;  // Where others have one.
   bool out_bias = true;
   std::optional<Norm> q_norm{}, k_norm{}, v_norm{};
   bool norms_heads = false;  // Each by itself; else all of them together.
   bool windows = false;      // EncoderSpec::window.
   bool clipped = false;      // As Mlp::clipped.
+};
+
+// A row sees itself and the rows before it, `window` in all, and no later one. A query's score of
+// the row d before it is softcap(q . (k + r)), where r is what the sinusoids of position d +
+// positions - 1 - past project to, or nothing where that is no position.
+struct LocalAttention {
+  int heads = 0;
+  int head_dim = 0;
+  int window = 0;
+  int past = 0;
+  int positions = 0;
+  float softcap = 0;
+  float key_scale = 1;
+  std::string q{}, k{}, v{}, out{};
+  std::string relative{};   // The module that projects sinusoids.
+  std::string dim_scale{};  // A tensor of a head's size: queries grow by its softplus / ln 2.
+  bool clipped = false;     // As Mlp::clipped; `relative` is never.
+
+  static constexpr int kPositionsMax = 256;  // 20 times what is published.
+  // How the reference shares out its work: rows of a chunk read one stretch of keys, from `past`
+  // rows before the chunk to its end. Of no meaning here unless `turned`, which sees of that
+  // stretch all but the window (EncoderOptions::turned_masks).
+  int chunk = 0;
+  bool turned = false;
+};
+
+// out(act(norm(conv(a * sigmoid(b))))), where `in` gives a and b side by side, and conv is one of
+// each number by itself over the row and the taps - 1 rows before it.
+struct LightConv {
+  std::string in{}, conv{}, out{};
+  int taps = 0;
+  Norm norm{};
+  kernels::Act act = kernels::Act::kSilu;
+  bool clipped = false;  // As Mlp::clipped.
 };
 
 // out(act(up(x))), or out(act(gate(x)) * up(x)) where there is a gate.
@@ -161,6 +226,20 @@ struct Pool {
   float factor = 1;  // By which it is multiplied.
 };
 
+// Of each `step` rows of a sound one is left: their mean, where there are so many, or the first.
+struct Thin {
+  int step = 2;
+  bool mean = false;
+};
+
+// Up to `rows` rows follow those of a sound: the last entry of a table, normed.
+struct FillUp {
+  int rows = 0;
+  std::string table{};  // A module of `entries` rows.
+  int entries = 0;
+  Norm norm{};
+};
+
 // row = (row - bias) * scale, number by number.
 struct Standardise {
   std::string bias{}, scale{};  // Tensors.
@@ -178,14 +257,19 @@ struct Project {
   std::optional<kernels::Act> act{};
 };
 
-using Operation = std::variant<Patches, PixelConv, Convolve, SqueezeExcite, Attention, Mlp,
-                               Normalise, Standardise, DropClassRow, Merge, Pool, Project>;
+using Operation = std::variant<Patches, PixelConv, Convolve, SqueezeExcite, TimeConv, Attention,
+                               LocalAttention, LightConv, Mlp, Normalise, Standardise, DropClassRow,
+                               Merge, Pool, Thin, FillUp, Project>;
 
-// Of Attention and Mlp: row += scale * post(op(pre(row))).
+// Of Attention, LocalAttention, LightConv and Mlp: row += scale * factor * post(op(pre(row))).
 struct Stage {
   Operation op;
   std::optional<Norm> pre{}, post{};
-  std::string scale{};    // A tensor of as many numbers as a row has; empty: 1.
+  std::string scale{};  // A tensor of as many numbers as a row has; empty: 1.
+  float factor = 1;
+  // Above 0: what pre and post read, what Normalise does, and what LightConv's own norm does, but
+  // not what that reads first, is kept within so much of 0.
+  float limit = 0;
   bool replaces = false;  // Rather than add to the row, it takes its place.
 };
 
@@ -198,6 +282,13 @@ struct Level {
 
 struct EncoderSpec {
   std::string family{};
+  Medium medium = Medium::kPicture;
+  // Of sounds. Frames are computed as far as the sound is heard, rounded up to a multiple where
+  // there are so many, or all of them.
+  int bands = 0;  // Numbers of a frame.
+  int frames_multiple = 1;
+  bool all_frames = false;
+  // Of pictures.
   media::PixelLayout layout = media::PixelLayout::kPlanes;
   int patch = 14;  // Pixels of a patch's side.
   int frames = 1;  // That a patch has.

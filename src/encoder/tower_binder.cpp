@@ -83,7 +83,7 @@ model::Linear TowerBinder::turned(const std::string& tensor, int32_t n, int32_t 
 
 float* TowerBinder::allocate(int64_t count) {
   if (auto taken = store_.allocate(count * 4)) return reinterpret_cast<float*>(*taken);
-  refuse({ErrorCode::kCapacity, "no memory for the vision tower's weights"});
+  refuse({ErrorCode::kCapacity, "no memory for the tower's weights"});
   return nullptr;
 }
 
@@ -112,6 +112,32 @@ model::Linear TowerBinder::flattened(const std::string& module, std::span<const 
   linear.floats = {.n = linear.n, .k = linear.k, .type = kernels::FloatType::kF32, .rows = weight};
   if (bias) linear.bias = vector(module + ".bias", linear.n);
   return linear;
+}
+
+model::Linear TowerBinder::along_time(const TimeConv& op, int32_t channels) {
+  std::vector<int64_t> first = {op.channels, channels, op.time.taps};
+  std::vector<int64_t> last = {op.channels, op.time.taps, channels};
+  if (op.bands > 1) {
+    first.push_back(op.band.taps);
+    last.insert(last.begin() + 2, op.band.taps);
+  }
+  const card::StoredTensor* found = find(op.module + ".weight");
+  const bool stored_last =
+      found != nullptr && shape_of(*found) == last && shape_of(*found) != first;
+  return flattened(op.module, stored_last ? last : first, stored_last, /*wanted_last=*/true,
+                   op.bias);
+}
+
+const float* TowerBinder::each_by_itself(const std::string& module, int32_t n, int32_t taps) {
+  const std::array<int64_t, 3> first = {n, 1, taps}, last = {n, taps, 1};
+  const card::StoredTensor* found = find(module + ".weight");
+  const bool stored_last = found != nullptr && std::ranges::equal(shape_of(*found), last);
+  const float* weight = tensor(module + ".weight", stored_last ? last : first);
+  float* out = weight == nullptr ? nullptr : allocate(int64_t{n} * taps);
+  if (out == nullptr) return nullptr;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t tap = 0; tap < taps; ++tap) out[tap * n + i] = weight[i * taps + tap];
+  return out;
 }
 
 model::Linear TowerBinder::patches(const std::string& module, int32_t n, const EncoderSpec& spec,
@@ -193,7 +219,9 @@ const float* TowerBinder::tensor(const std::string& tensor, std::span<const int6
 
 Result<void> TowerBinder::finish() const {
   WEIR_TRY(binder_.finish(tower_));
-  return projector_ == tower_ ? Result<void>{} : binder_.finish(projector_);
+  // Whisper's encoder has no projector.
+  const bool more = !projector_.empty() && projector_ != tower_;
+  return more ? binder_.finish(projector_) : Result<void>{};
 }
 
 }  // namespace weir::encoder

@@ -48,6 +48,11 @@ class TowerBinder {
     const float* bias = nullptr;
   };
   DepthwiseWeights depthwise(const Depthwise& conv, int32_t n);
+  // A convolution over taps of time, or of time and bands, as a product with the channels of one
+  // tap after the other: float32, [n, k]. The file has channels first, or last, as MLX writes it.
+  model::Linear along_time(const TimeConv& op, int32_t channels);
+  // Weights [n, 1, taps] of a convolution of each number by itself, as [taps][n].
+  const float* each_by_itself(const std::string& module, int32_t n, int32_t taps);
   // A norm of rows of n numbers, by its module.
   model::NormWeights norm(const Norm& norm, int32_t n);
   // A tensor of n numbers of this very name, which may have dimensions of 1 besides.

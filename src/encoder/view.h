@@ -1,5 +1,5 @@
 // View: a picture, or a tile of one, as a tower sees it: a grid of patches, of which each has a
-// row.
+// row; or a sound, whose grid is one column of moments.
 //
 // Threads: plain data.
 #pragma once
@@ -10,8 +10,9 @@
 namespace weir::encoder {
 
 struct View {
-  const float* numbers = nullptr;  // Of its pixels.
+  const float* numbers = nullptr;  // Of its pixels, or frames.
   int32_t height = 0, width = 0;   // Of its grid.
+  int32_t beyond = 0;              // Frames after those of the grid that may be read: silence.
   // Rows come by blocks of block x block patches; within one, and from block to block, by rows.
   int32_t block = 1;
   // Blocks come by windows of window x window patches, smaller ones at the right and lower edge; 0:

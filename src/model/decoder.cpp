@@ -45,8 +45,25 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, Mode
       card.config.root()["rope_parameters"]["pairs"].get(pairs) == simdjson::SUCCESS &&
       pairs == "neighbours";
   WEIR_TRY(decoder->bind_weights(card.weights, place));
+  WEIR_TRY(decoder->bind_media_tokens(card));
   WEIR_TRY(decoder->make_workspace(members));
   return decoder;
+}
+
+// Projectors of towers lie beside the text's tensors, under names of their own.
+Result<void> Decoder::bind_media_tokens(const card::ModelCard& card) {
+  WEIR_ASSIGN(const std::vector<MediaTokens> all, media_tokens(card.config.root()));
+  if (all.empty()) return {};
+  ModelSpec names;
+  names.family = spec_.family;
+  for (const MediaTokens& tokens : all)
+    for (const std::string& module : tokens.modules)
+      names.towers.push_back(module + ".soft_embedding_norm.");  // Of rows that come of a tower.
+  WeightBinder binder(*checkpoint_, names, card.weights, {}, store_);
+  media_ = std::make_unique<MediaEmbedding>(binder, all, spec_.hidden_size, scratch_);
+  for (const MediaTokens& tokens : all)
+    for (const std::string& module : tokens.modules) WEIR_TRY(binder.finish(module + "."));
+  return {};
 }
 
 // Its layers remember in the same pages, after those of the model's own.
@@ -223,8 +240,9 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
   if (!pass.batch.features.of_row.empty()) return;  // FeatureProjection begins it.
   if (const float* vector = pass.batch.vector_of(row, spec_.hidden_size)) {
     std::copy_n(vector, spec_.hidden_size, ws.residual.begin_row(row));
-  } else {
-    embedding_->embed(pass, row, pass.batch.token_of(row));
+  } else if (const int32_t token = pass.batch.token_of(row);
+             !media_ || !media_->embed(pass, row, token)) {
+    embedding_->embed(pass, row, token);
   }
   embedding_->finish(pass, row);
   if (hyper_) hyper_->begin_row(pass, row);

@@ -13,6 +13,7 @@
 #include "model/drafts/drafter.h"
 #include "model/layers/feature_projection.h"
 #include "model/layers/head.h"
+#include "model/layers/media_embedding.h"
 #include "model/layers/token_table.h"
 #include "model/model.h"
 #include "model/rope.h"
@@ -74,6 +75,7 @@ class Decoder final : public Model {
   Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops,
           std::vector<FeatureTap> taps);
   Result<void> bind_weights(const card::WeightFormat& format, const DecoderPlace& place);
+  Result<void> bind_media_tokens(const card::ModelCard& card);
   Result<void> bind_drafter(DraftSpec draft, const card::ModelCard& card, int members);
   Result<void> check_mapped() const;
   Result<void> make_workspace(int members);
@@ -101,6 +103,7 @@ class Decoder final : public Model {
   ScratchPlan scratch_;
   std::unique_ptr<Embedding> own_embedding_;
   const Embedding* embedding_ = nullptr;         // That, or the target's.
+  std::unique_ptr<MediaEmbedding> media_;        // Where the family has media_tokens().
   std::unique_ptr<FeatureProjection> features_;  // Where ModelSpec::features is said.
   std::unique_ptr<StreamTable> streams_;         // Where ModelSpec::streams is said.
   std::unique_ptr<HyperStreams> hyper_;          // Where ModelSpec::hyper is said.

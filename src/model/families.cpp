@@ -120,6 +120,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"PhiForCausalLM", family::phi},
     FamilyEntry{"PhiMoEForCausalLM", family::phimoe},
     FamilyEntry{"PhimoeForCausalLM", family::phimoe},
+    FamilyEntry{"Qwen2AudioForConditionalGeneration", family::internvl},
     FamilyEntry{"Qwen2ForCausalLM", family::qwen2},
     FamilyEntry{"Qwen2MoeForCausalLM", family::qwen2_moe},
     FamilyEntry{"Qwen2VLForConditionalGeneration", family::qwen2_vl},

@@ -96,7 +96,9 @@ std::string WeightBinder::rooted(const std::string& root, const std::string& pat
   if (root.empty()) return path;
   if (path.starts_with(kUsual)) return root + path.substr(kUsual.size());
   // What stands beside the model stands beside it there too.
-  return root.ends_with(".model.") ? root.substr(0, root.size() - kUsual.size()) + path : path;
+  std::string_view beside = root;
+  while (beside.ends_with(".model.")) beside.remove_suffix(kUsual.size());
+  return beside.size() < root.size() ? std::string(beside) + path : path;
 }
 
 std::string WeightBinder::find_root() const {

@@ -1,20 +1,25 @@
-// Towers against the reference's answers to pictures (docs/encoders.md): the fixtures that
-// tools/test unpacks, where they are.
+// Towers against the reference's answers to pictures and sounds (docs/encoders.md): the fixtures
+// that tools/test unpacks, where they are.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "../../tools/check/picture_check.h"
+#include "../../tools/check/sound_check.h"
+#include "model/families.h"
 
 namespace weir::check {
 namespace {
 
-void check_all(const CheckOptions& options) {
+using Check = Result<void> (*)(const std::string&, const card::ModelCard&, const Runtime&, Report&);
+
+// Of each fixture that has such a file: the encoder alone, where its text is not computed.
+void check_all(const char* file, Check check, const CheckOptions& options = {}) {
   const char* families = std::getenv("WEIR_FAMILIES");
   if (families == nullptr || !std::filesystem::exists(families))
     GTEST_SKIP() << "WEIR_FAMILIES names no folder of fixtures";
-  const auto folders = find_folders({families}, "image.png");
+  const auto folders = find_folders({families}, file);
   ASSERT_TRUE(folders) << folders.error().message;
   const auto runtime = Runtime::create(options);
   ASSERT_TRUE(runtime) << runtime.error().message;
@@ -22,20 +27,30 @@ void check_all(const CheckOptions& options) {
   for (const std::string& folder : *folders) {
     const auto card = card::ModelCard::open_folder(folder);
     ASSERT_TRUE(card) << card.error().message;
-    const auto done = check_pictures(folder, *card, *runtime, report);
+    std::string_view architecture;
+    const bool text =
+        card->config.root()["architectures"].at(0).get(architecture) == simdjson::SUCCESS &&
+        model::family_known(architecture);
+    const auto done = (text ? check : check_encoder)(folder, *card, *runtime, report);
     EXPECT_TRUE(done) << folder << ": " << done.error().message;
   }
   EXPECT_EQ(report.finish(), 0);
 }
 
-TEST(PictureFixtures, GiveTheRecordedLogits) { check_all({}); }
+TEST(PictureFixtures, GiveTheRecordedLogits) { check_all("image.png", check_pictures); }
 
-TEST(PictureFixtures, GiveNearlyTheseInFastMode) {
+TEST(SoundFixtures, GiveTheRecordedLogits) { check_all("audio.wav", check_sound); }
+
+CheckOptions fast() {
   CheckOptions options;
   options.compute = model::Compute::kFast;
   options.threads = 2;
-  check_all(options);
+  return options;
 }
+
+TEST(PictureFixtures, GiveNearlyTheseInFastMode) { check_all("image.png", check_pictures, fast()); }
+
+TEST(SoundFixtures, GiveNearlyTheseInFastMode) { check_all("audio.wav", check_sound, fast()); }
 
 }  // namespace
 }  // namespace weir::check

@@ -10,6 +10,7 @@
 #include "model/families.h"
 #include "picture_check.h"
 #include "runtime.h"
+#include "sound_check.h"
 
 namespace weir::check {
 
@@ -112,8 +113,10 @@ Result<void> check_text(const std::string& folder, const card::ModelCard& card,
   const std::string name = folder_name(folder);
   const Result<FamilyFixture> fixture = FamilyFixture::open(folder);
   if (!fixture && fixture.error().code == ErrorCode::kUnsupported) {
-    // Those to images are the next check's.
-    if (!FamilyFixture::open(folder, /*images=*/true)) report.skip(name, fixture.error().message);
+    // Those to images and sound are the next checks'.
+    if (!FamilyFixture::open(folder, Answers::kImages) &&
+        !FamilyFixture::open(folder, Answers::kSound))
+      report.skip(name, fixture.error().message);
     return {};
   }
   if (!fixture) return tl::unexpected(fixture.error());
@@ -144,7 +147,7 @@ Result<void> check_family(const std::string& folder, const Runtime& runtime, Rep
   Result<card::ModelCard> opened = card::ModelCard::open_folder(folder);
   if (const std::string skip = reason_to_skip(opened); !skip.empty()) {
     report.skip(name, skip);
-    return {};
+    return opened ? check_encoder(folder, *opened, runtime, report) : Result<void>{};
   }
   for (const auto& [other, how] : kRecordedOtherwise)
     if (name == other) {
@@ -155,6 +158,8 @@ Result<void> check_family(const std::string& folder, const Runtime& runtime, Rep
   WEIR_TRY(check_text(folder, card, runtime, report));
   const auto pictures = check_pictures(folder, card, runtime, report);
   if (!pictures) report.fail(name + ", pictures", pictures.error().message);
+  const auto sounds = check_sound(folder, card, runtime, report);
+  if (!sounds) report.fail(name + ", sound", sounds.error().message);
   return {};
 }
 

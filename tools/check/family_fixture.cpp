@@ -46,11 +46,13 @@ Result<std::vector<float>> read_floats(const Checkpoint& file, std::string_view 
   return values;
 }
 
-// What the model was given beside text, or null.
-const char* media_of(const Checkpoint& expected) {
-  if (expected.find("pixel_values") != nullptr) return "images";
-  return expected.find("input_features") != nullptr ? "sound" : nullptr;
+// What the model was given beside text.
+Answers media_of(const Checkpoint& expected) {
+  if (expected.find("pixel_values") != nullptr) return Answers::kImages;
+  return expected.find("input_features") != nullptr ? Answers::kSound : Answers::kText;
 }
+
+const char* name_of(Answers answers) { return answers == Answers::kImages ? "images" : "sound"; }
 
 // Greedy decoding of one sequence; logits of each step in a row.
 class Greedy {
@@ -123,16 +125,19 @@ Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, 
 
 }  // namespace
 
-Result<FamilyFixture> FamilyFixture::open(const std::string& folder, bool images) {
+Result<FamilyFixture> FamilyFixture::open(const std::string& folder, Answers answers) {
   FamilyFixture fixture;
   fixture.name = folder.substr(folder.find_last_of('/') + 1);
   WEIR_ASSIGN(FileView view, FileView::map(folder + "/expected.safetensors"));
   WEIR_ASSIGN(const Checkpoint expected, card::open_safetensors(std::move(view)));
-  if (images && expected.find("pixel_values") == nullptr)
-    return fail(ErrorCode::kUnsupported, "none of its answers are to images");
-  fixture.beside_media = !images && expected.find("text_input_ids") != nullptr;
-  if (const char* media = media_of(expected); media != nullptr && !fixture.beside_media && !images)
-    return fail(ErrorCode::kUnsupported, std::string("all its answers are to ") + media);
+  const Answers media = media_of(expected);
+  const bool text = answers == Answers::kText;
+  if (!text && media != answers)
+    return fail(ErrorCode::kUnsupported,
+                std::string("none of its answers are to ") + name_of(answers));
+  fixture.beside_media = text && expected.find("text_input_ids") != nullptr;
+  if (text && media != Answers::kText && !fixture.beside_media)
+    return fail(ErrorCode::kUnsupported, std::string("all its answers are to ") + name_of(media));
   const std::string prefix = fixture.beside_media ? "text_" : "";
   WEIR_ASSIGN(fixture.input_ids, read_ids(expected, prefix + "input_ids"));
   WEIR_ASSIGN(fixture.gen_ids, read_ids(expected, prefix + "gen_ids"));
@@ -143,12 +148,12 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder, bool images
   double noise = 0;
   const std::string noise_key = prefix + "noise_1e-6";
   // It was not measured where mlx-vlm is the reference.
-  if (meta.root()[noise_key].get(noise) != simdjson::SUCCESS && !images)
+  if (meta.root()[noise_key].get(noise) != simdjson::SUCCESS && text)
     return fail(ErrorCode::kConfig,
                 folder + "/meta.json: expected a number '" + noise_key + "', found none");
   fixture.bound = std::max(1e-3f, 10 * static_cast<float>(noise));
   const size_t prompt = fixture.input_ids.size(), generated = fixture.gen_ids.size();
-  if (images) return fixture;  // Its prompt is not expanded in every case.
+  if (!text) return fixture;  // Its prompt is not expanded in every case.
   if (prompt < 8 || generated == 0 || fixture.logits.size() % prompt != 0 ||
       fixture.logits.size() / prompt != fixture.gen_logits.size() / generated)
     return fail(ErrorCode::kConfig,

@@ -1,6 +1,6 @@
 // FamilyFixture: a tiny checkpoint with the reference's answers, and the comparison of a loaded
-// model with them. Of a fixture with images or sound it is the answers to text alone, or those to
-// its images. Used by weir-check and by the tests.
+// model with them. Of a fixture with images or sound it is the answers to text alone, or those to its
+// images or its sound. Used by weir-check and by the tests.
 //
 // Threads: one, with the team's help.
 #pragma once
@@ -18,6 +18,9 @@
 #include "model/session.h"
 
 namespace weir::check {
+
+// To what the answers are.
+enum class Answers : uint8_t { kText, kImages, kSound };
 
 struct FamilyFixture {
   std::string name;
@@ -39,8 +42,8 @@ struct FamilyFixture {
   std::vector<model::Mask> spans{};
 
   // expected.safetensors and meta.json of a fixture's folder. kUnsupported where all answers are to
-  // images or sound; with `images`, where there are none to images.
-  static Result<FamilyFixture> open(const std::string& folder, bool images = false);
+  // images or sound; of others, where there are none to such.
+  static Result<FamilyFixture> open(const std::string& folder, Answers answers = Answers::kText);
 
   // Tokens [begin, begin + `most`) of the prompt as one slice of sequence 0: it ends where a span
   // ends, and begins or ends within none.

@@ -209,7 +209,7 @@ std::string number(const char* what, double value) {
 
 Result<void> check_pictures(const std::string& folder, const card::ModelCard& card,
                             const Runtime& runtime, Report& report) {
-  const auto plain = FamilyFixture::open(folder, /*images=*/true);
+  const auto plain = FamilyFixture::open(folder, Answers::kImages);
   if (!plain && plain.error().code == ErrorCode::kUnsupported) return {};
   if (!plain) return tl::unexpected(plain.error());
   const std::string name = folder_name(folder) + ", pictures";

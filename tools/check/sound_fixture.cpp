@@ -70,10 +70,13 @@ int64_t sound_id(JsonValue config) {
   return id;
 }
 
-int64_t encoder_rows(const card::Checkpoint& file) {
+// What the encoder gave: its rows, and their numbers.
+void read_encoded(const card::Checkpoint& file, SoundFixture& fixture) {
   for (const char* name : {"audio_features", "encoder_hidden"})
-    if (const card::StoredTensor* rows = file.find(name)) return rows->tensor.shape[1];
-  return 0;
+    if (const card::StoredTensor* rows = file.find(name)) {
+      fixture.rows = rows->tensor.shape[1];
+      fixture.encoded = read_tensor<float>(file, name, DType::kF32);
+    }
 }
 
 double difference(const std::vector<float>& ours, const std::vector<float>& theirs) {
@@ -110,7 +113,7 @@ Result<SoundFixture> SoundFixture::open(const std::string& folder) {
   fixture.heard = heard_frames(expected, static_cast<int64_t>(fixture.features.size() / mels));
   const std::vector<int64_t> ids = read_tensor<int64_t>(expected, "input_ids", DType::kI64);
   fixture.sound_runs = runs_of(ids, sound_id(config.root()));
-  fixture.rows = encoder_rows(expected);
+  read_encoded(expected, fixture);
   return fixture;
 }
 

@@ -21,6 +21,7 @@ struct SoundFixture {
   std::vector<float> recorded{};      // and as the reference did.
   std::vector<float> features{};      // The reference's, [frames, mels].
   int64_t heard = 0;                  // Frames that its mask has, or all of them.
+  std::vector<float> encoded{};       // What its encoder gave, where that was recorded.
   std::vector<int64_t> sound_runs{};  // Lengths of the runs of sound tokens in the prompt.
   int64_t rows = 0;                   // Of the encoder's output, where it was recorded.
 

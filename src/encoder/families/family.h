@@ -1,4 +1,4 @@
-// What vision towers share. A family's file starts from these and states differences. Families are
+// What towers share. A family's file starts from these and states differences. Families are
 // data: no arithmetic on tensors, no weights.
 #pragma once
 
@@ -24,6 +24,16 @@ struct Config {
 };
 
 using Describe = EncoderSpec (*)(const Config& c);
+
+// What is read for sounds: config.json as a whole, and its audio_config, every key of which must be
+// read or compute nothing.
+struct SoundConfig {
+  const ConfigReader& all;
+  const ConfigReader& audio;
+  int text_width = 0;  // Of the text model's rows.
+};
+
+using DescribeSound = EncoderSpec (*)(const SoundConfig& c);
 
 // Sizes of a tower that config.json leaves out: those of its configuration in transformers.
 struct Sizes {
@@ -119,5 +129,10 @@ EncoderSpec qwen2_5_vl(const Config& c);
 EncoderSpec qwen2_vl(const Config& c);
 EncoderSpec qwen3_5(const Config& c);
 EncoderSpec qwen3_vl(const Config& c);
+
+EncoderSpec gemma3n_audio(const SoundConfig& c);
+EncoderSpec gemma4_audio(const SoundConfig& c);
+EncoderSpec qwen2_audio(const SoundConfig& c);
+EncoderSpec whisper(const SoundConfig& c);
 
 }  // namespace weir::encoder::family

@@ -38,7 +38,7 @@ class AttentionLayer final : public Layer {
         page_numbers_(ask<int32_t>(source, {.per_row = 1, .fixed = kViewsMax})) {
     if (op.fused.empty())
       for (const std::string* module : {&op.q, &op.k, &op.v})
-        in_.add(source, *module, inner_, op.bias, op.clipped);
+        in_.add(source, *module, inner_, op.bias && (module != &op.k || op.key_bias), op.clipped);
     else
       in_.add(source, op.fused, 3 * inner_, op.bias);
     in_.finish_adding(source);

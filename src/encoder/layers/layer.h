@@ -53,13 +53,18 @@ std::unique_ptr<Layer> make(const LayerSource& source, const Patches& op, int32_
 std::unique_ptr<Layer> make(const LayerSource& source, const PixelConv& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Convolve& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const SqueezeExcite& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const TimeConv& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const LocalAttention& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const LightConv& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Mlp& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Normalise& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Standardise& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const DropClassRow& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Merge& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Pool& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const Thin& op, int32_t& width);
+std::unique_ptr<Layer> make(const LayerSource& source, const FillUp& op, int32_t& width);
 std::unique_ptr<Layer> make(const LayerSource& source, const Project& op, int32_t& width);
 
 }  // namespace weir::encoder

@@ -16,6 +16,7 @@ class MlpLayer final : public Layer {
   MlpLayer(const LayerSource& source, const Mlp& op)
       : op_(op),
         width_(source.width),
+        limit_(source.stage.limit),
         in_(source.width),
         out_(op.width, kWideRows),
         output_(source, source.width),
@@ -54,7 +55,7 @@ class MlpLayer final : public Layer {
 
   void enter(const Pass& pass, int32_t row, float* out) const {
     const float* x = pass.rows + int64_t{row} * width_;
-    if (pre_) return normalise(pass.ops, *pre_, x, width_, out);
+    if (pre_) return normalise(pass.ops, *pre_, limit_, x, width_, out);
     if (!conv_) return static_cast<void>(std::copy_n(x, width_, out));
     const View& view = view_of(pass.views, row);
     conv_->compute(pass, view, view.place_of(row - view.grid_begin()), out);
@@ -90,6 +91,7 @@ class MlpLayer final : public Layer {
 
   Mlp op_;
   int32_t width_;
+  float limit_;
   std::optional<model::NormWeights> pre_;
   std::optional<DepthwiseConv> conv_;
   Products in_, out_;

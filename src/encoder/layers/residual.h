@@ -14,7 +14,10 @@ namespace weir::encoder {
 class ResidualOutput {
  public:
   ResidualOutput(const LayerSource& source, int32_t width)
-      : width_(width), replaces_(source.stage.replaces) {
+      : width_(width),
+        factor_(source.stage.factor),
+        limit_(source.stage.limit),
+        replaces_(source.stage.replaces) {
     const Stage& stage = source.stage;
     if (stage.post) post_ = source.binder.norm(*stage.post, width);
     if (!stage.scale.empty()) scale_ = source.binder.vector(stage.scale, width);
@@ -40,7 +43,7 @@ class ResidualOutput {
     claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
       for (int32_t r = begin; r < end; ++r) {
         float* y = pass.ws.at(given_) + int64_t{r} * width_;
-        normalise(pass.ops, *post_, y, width_, y);
+        normalise(pass.ops, *post_, limit_, y, width_, y);
         if (scale_ != nullptr) pass.ops.product(scale_, width_, y);
         put(pass, y, width_, pass.rows + int64_t{r} * width_);
       }
@@ -53,10 +56,11 @@ class ResidualOutput {
     if (replaces_)
       std::copy_n(y, n, row);
     else
-      pass.ops.add_scaled(y, 1, n, row);
+      pass.ops.add_scaled(y, factor_, n, row);
   }
 
   int32_t width_;
+  float factor_, limit_;
   bool replaces_;
   std::optional<model::NormWeights> post_;
   const float* scale_ = nullptr;

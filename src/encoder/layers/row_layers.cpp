@@ -9,14 +9,17 @@ namespace {
 class NormaliseLayer final : public Layer {
  public:
   NormaliseLayer(const LayerSource& source, const Normalise& op)
-      : width_(source.width), norm_(source.binder.norm(op.norm, source.width)), act_(op.act) {}
+      : width_(source.width),
+        limit_(source.stage.limit),
+        norm_(source.binder.norm(op.norm, source.width)),
+        act_(op.act) {}
 
   bool moves_rows() const override { return false; }
   void run(const Pass& pass) const override {
     claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
       for (int32_t r = begin; r < end; ++r) {
         float* x = pass.rows + int64_t{r} * width_;
-        normalise(pass.ops, norm_, x, width_, x);
+        normalise(pass.ops, norm_, limit_, x, width_, x);
         if (act_) pass.ops.act(*act_, width_, x);
       }
     });
@@ -25,6 +28,7 @@ class NormaliseLayer final : public Layer {
 
  private:
   int32_t width_;
+  float limit_;
   model::NormWeights norm_;
   std::optional<kernels::Act> act_;
 };

@@ -1,5 +1,5 @@
-// Models that take images beside text, where the text's model is a family of its own: what they say
-// of images, and where their files keep the text's tensors. Towers are read elsewhere.
+// Models that take images or sounds beside text, where the text's model is a family of its own:
+// what they say of these, and where their files keep the text's tensors. Towers are read elsewhere.
 #include <array>
 #include <utility>
 
@@ -57,7 +57,8 @@ void assume_sizes(const ConfigReader& text, const TextFamily& family) {
 }
 
 // What says how images are cut, and by which tokens they stand in a prompt.
-constexpr std::array kAboutImages = {"boi_token_index",
+constexpr std::array kAboutImages = {"audio_token_index",
+                                     "boi_token_index",
                                      "do_image_splitting",
                                      "downsample_factor",
                                      "downsample_ratio",
@@ -102,10 +103,14 @@ void ignore_images(const ConfigReader& c) {
       if (key.starts_with(begin)) c.ignore(key);
 }
 
-// As published, and as later versions and MLX write them; without one of them, as other text.
-const std::vector<std::string> kLanguageModel = {"language_model.model.", "model.language_model."};
-const std::vector<std::string> kTowers = {"connector.",
+// As published, and as later versions, of Qwen2-Audio too, and MLX write them; without one of them,
+// as other text.
+const std::vector<std::string> kLanguageModel = {"language_model.model.", "model.language_model.",
+                                                 "language_model.model.model."};
+const std::vector<std::string> kTowers = {"audio_tower.",
+                                          "connector.",
                                           "mm_projector.",
+                                          "model.audio_tower.",
                                           "model.connector.",
                                           "model.mm_projector.",
                                           "model.multi_modal_projector.",
