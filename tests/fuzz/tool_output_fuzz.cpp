@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -186,17 +187,23 @@ void check_nothing_lost(const ParserOptions& options, const std::vector<PieceCop
     CHECK(shown == text);
     return;
   }
-  std::string rest = without_space(text);
   shown = without_space(shown);
-  const std::string open = without_space(options.reasoning->open);
-  const std::string close = without_space(options.reasoning->close);
-  if (shown == rest) return;
-  if (!options.begins_in_reasoning && rest.starts_with(open)) rest.erase(0, open.size());
-  if (shown == rest) return;
-  const size_t at = rest.find(close);
-  CHECK(at != std::string::npos);
-  rest.erase(at, close.size());
-  CHECK(shown == rest);
+  const bool opens = !options.begins_in_reasoning;
+  const std::string markers[] = {
+      without_space(options.reasoning->open), without_space(options.reasoning->close),
+      without_space(options.reasoning->after), without_space(options.reasoning->before_content)};
+  for (unsigned some = 0; some < 1u << std::size(markers); ++some) {
+    std::string rest = without_space(text);
+    bool there = true;
+    for (size_t i = 0; i < std::size(markers) && there; ++i) {
+      if ((some >> i & 1) == 0) continue;
+      const size_t at = rest.find(markers[i]);
+      there = at != std::string::npos && (i > 0 || (opens && at == 0));
+      if (there) rest.erase(at, markers[i].size());
+    }
+    if (there && shown == rest) return;
+  }
+  CHECK(false && "more is gone than markers");
 }
 
 }  // namespace
