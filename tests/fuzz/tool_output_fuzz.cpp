@@ -192,6 +192,7 @@ void check_nothing_lost(const ParserOptions& options, const std::vector<PieceCop
   const std::string markers[] = {
       without_space(options.reasoning->open), without_space(options.reasoning->close),
       without_space(options.reasoning->after), without_space(options.reasoning->before_content)};
+  constexpr size_t kAfter = 2;
   for (unsigned some = 0; some < 1u << std::size(markers); ++some) {
     std::string rest = without_space(text);
     bool there = true;
@@ -199,7 +200,11 @@ void check_nothing_lost(const ParserOptions& options, const std::vector<PieceCop
       if ((some >> i & 1) == 0) continue;
       const size_t at = rest.find(markers[i]);
       there = at != std::string::npos && (i > 0 || (opens && at == 0));
-      if (there) rest.erase(at, markers[i].size());
+      if (!there) break;
+      const bool again = i == kAfter && !markers[i].empty();  // All that come at once are gone.
+      do {
+        rest.erase(at, markers[i].size());
+      } while (again && std::string_view(rest).substr(at).starts_with(markers[i]));
     }
     if (there && shown == rest) return;
   }
