@@ -121,6 +121,13 @@ void Figures::add(const Outcome& o) {
   if (!options_.log_path.empty()) log_outcome(o, good);
 }
 
+std::string Figures::failures() const {
+  std::string text;
+  for (const auto& [error, count] : errors_)
+    text.append(text.empty() ? "" : "; ").append(error).append(" (" + std::to_string(count) + ")");
+  return text;
+}
+
 bool Figures::is_good(const Outcome& o) const {
   const auto kept = [](double limit, float found) { return limit == 0 || found <= limit; };
   return o.kind == Outcome::Kind::kOk && kept(options_.slo_ttft_ms, ttft_ms(o)) &&

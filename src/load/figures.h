@@ -59,6 +59,8 @@ class Figures {
   bool has_failures() const { return all_.failed > 0; }
   // Of all classes together.
   const Tally& all() const { return all_; }
+  // What failed requests said, and how often: empty where none failed.
+  std::string failures() const;
   GapHistogram all_gaps() const;
 
   std::string table() const;

@@ -96,7 +96,8 @@ Result<void> bear(Run& run, const Endpoint& at, const Server* server) {
   run.add({.name = "broken off by clients", .value = static_cast<double>(figures.all().aborted)});
   run.add({.name = "failed other than by 429 and 503",
            .value = static_cast<double>(figures.all().failed),
-           .limit = at_most(0)});
+           .limit = at_most(0),
+           .note = figures.failures()});
   const std::string name = "growth of memory";
   if (!watch) {
     run.skip(name, "it needs the server's process, not only an address");

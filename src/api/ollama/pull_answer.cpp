@@ -42,8 +42,9 @@ void PullAnswer::begin(ModelStore& store, const std::string& model) {
       [weak = weak_from_this()](const Result<void>& result) {
         if (const auto answer = weak.lock()) answer->end(result);
       });
-  if (done_) return;  // It was refused at once.
+  if (ended_) return;  // It was refused at once.
   stop_ = std::move(stop);
+  if (done_) return this->stop();  // The client has left meanwhile.
   start();
 }
 
@@ -72,6 +73,7 @@ void PullAnswer::progress(const PullProgress& progress) {
 
 // Every byte was verified as it came; what is said of it is what Ollama says.
 void PullAnswer::end(const Result<void>& result) {
+  ended_ = true;
   if (done_) return;
   stop_ = {};
   if (!result) return fail(result.error());

@@ -49,6 +49,7 @@ class PullAnswer : public std::enable_shared_from_this<PullAnswer> {
   const bool stream_;
   std::string model_;
   PullProgress latest_{};
+  bool ended_ = false;  // The pull has.
   std::function<void()> stop_;  // Empty: there is nothing to end.
   std::string last_line_;
   sched::Clock::time_point last_write_{};
