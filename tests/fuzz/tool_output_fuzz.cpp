@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -178,18 +177,19 @@ std::string without_space(std::string_view text) {
   return out;
 }
 
-// Whether `shown` is `text` without some of the markers, in their order: each is missing once at
-// most, but for kAfter, which may be missing several times.
-constexpr size_t kAfter = 2;
-bool lacks_markers_alone(std::string_view shown, const std::string& text,
-                         std::span<const std::string> markers, size_t next) {
-  if (next == markers.size()) return shown == text;
-  if (lacks_markers_alone(shown, text, markers, next + 1)) return true;
-  const size_t at = text.find(markers[next]);
-  if (markers[next].empty() || at == std::string::npos || (next == 0 && at > 0)) return false;
-  std::string rest = text;
-  rest.erase(at, markers[next].size());
-  return lacks_markers_alone(shown, rest, markers, next == kAfter ? next : next + 1);
+// Whether `shown` is `text` without what may stand before an answer, at `at`: `after` any number of
+// times, then `before_content`.
+bool lacks_header_alone(std::string_view shown, std::string text, size_t at,
+                        const std::string& after, const std::string& before_content) {
+  while (shown != text) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    if (rest.starts_with(before_content) &&
+        shown == std::string(text).erase(at, before_content.size()))
+      return true;
+    if (after.empty() || !rest.starts_with(after)) return false;
+    text.erase(at, after.size());
+  }
+  return true;
 }
 
 // Where there is no call, all of the text is there but for the markers of reasoning.
@@ -202,11 +202,20 @@ void check_nothing_lost(const ParserOptions& options, const std::vector<PieceCop
     return;
   }
   const ReasoningFormat& format = *options.reasoning;
-  const std::string markers[] = {without_space(format.open), without_space(format.close),
-                                 without_space(format.after),
-                                 without_space(format.before_content)};
-  CHECK(lacks_markers_alone(without_space(shown), without_space(text), markers,
-                            options.begins_in_reasoning ? 1 : 0));
+  const std::string open = without_space(format.open), close = without_space(format.close),
+                    after = without_space(format.after),
+                    before_content = without_space(format.before_content);
+  shown = without_space(shown);
+  std::string rest = without_space(text);
+  if (!options.begins_in_reasoning) {
+    if (lacks_header_alone(shown, rest, 0, after, before_content)) return;
+    CHECK(rest.starts_with(open));
+    rest.erase(0, open.size());
+  }
+  if (shown == rest) return;  // Reasoning without an end.
+  const size_t at = rest.find(close);
+  CHECK(at != std::string::npos);
+  CHECK(lacks_header_alone(shown, rest.erase(at, close.size()), at, after, before_content));
 }
 
 }  // namespace
