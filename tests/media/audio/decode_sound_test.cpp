@@ -317,7 +317,7 @@ TEST(DecodeSound, OtherFormatsAreRefusedByName) {
   expect_refused("FORM....AIFF", ErrorCode::kMediaType, "is AIFF");
   expect_refused("OggS", ErrorCode::kMediaType, "is Ogg with something else");
   expect_refused("hello world", ErrorCode::kMediaType, "it begins with 68 65 6c 6c 6f 20 77 6f");
-  // An MP3's tag, and behind it something else.
+  // An MP3's tag, and after it something else.
   expect_refused(std::string("ID3\x03\0\0\0\0\0\0", 10) + wav_of({1, 2, 3}), ErrorCode::kInvalid,
                  "the MP3 is damaged");
 }
