@@ -131,8 +131,9 @@ class DraftController {
   static constexpr double kGainMin = 1.02;
   // Of all time, what speculation may cost before it is left, and before nothing is tried.
   static constexpr double kLossMax = 0.01, kTrialLossMax = 0.005;
-  // Steps between plain ones, and between probes while it is left.
-  static constexpr int64_t kPlainEvery = 128, kProbeEvery = 512;
+  // Steps between plain ones, which at first come after 16, 32 and 64, and between probes while it is
+  // left.
+  static constexpr int64_t kPlainFirst = 16, kPlainEvery = 128, kProbeEvery = 512;
 
  private:
   struct SourceState {
