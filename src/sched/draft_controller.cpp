@@ -34,6 +34,9 @@ constexpr int32_t kTrialDrafts = 2, kTrialAfter = 32, kTrialAfterMax = 256;
 constexpr int64_t kMoreEvery = 16;
 // The ledger forgets: about the last two thousand steps count.
 constexpr double kLedgerKept = 0.9995;
+// What drafts have gained pays for what they cost later, up to so many plain steps' time: enough for
+// a few steps whose drafts are wrong, little beside what they cost where they become wrong for good.
+constexpr double kCreditSteps = 8;
 
 }  // namespace
 
@@ -290,9 +293,9 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
     loss_ += drafting_;
     return;
   }
-  // What was disturbed would have been so without drafts.
-  const double spent = std::min(seconds, kDisturbed * (cost_.seconds(rows) + drafting_));
-  loss_ = std::max(loss_ + spent - plain * tokens / step_.sequences, 0.0);
+  // Means against means: a step that was disturbed would have been so without drafts.
+  const double spent = cost_.seconds(rows) + drafting_;
+  loss_ = std::max(loss_ + spent - plain * tokens / step_.sequences, -kCreditSteps * plain);
 }
 
 }  // namespace weir::sched

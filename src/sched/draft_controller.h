@@ -12,7 +12,8 @@
 //
 // What keeps a wrong expectation from costing much is the ledger: the time that steps with drafts
 // have taken beyond what plain steps would have for the same tokens. Above kLossMax of all time
-// there are no drafts, but for a probe now and then, until other steps have made up for it.
+// there are no drafts, but for a probe now and then, until other steps have made up for it. A little
+// of what they have gained before counts against it.
 // What keeps it from staying wrong are trials: a draft more than is thought best, two for a sequence
 // that has none, and a plain step, each once in a while and only while the ledger allows them.
 //
@@ -124,7 +125,7 @@ class DraftController {
   void end_step(int32_t rows, int32_t tokens, double seconds, bool pure);
 
   // For metrics.
-  double loss_seconds() const { return loss_; }
+  double loss_seconds() const { return std::max(loss_, 0.0); }
   bool off() const { return off_; }
 
   // Speed must rise by so much for drafts to be verified at all: what measurements can tell.
@@ -174,7 +175,7 @@ class DraftController {
   bool plain_ = false;
   double drafting_ = 0;  // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
-  double loss_ = 0, time_ = 0;
+  double loss_ = 0, time_ = 0;  // Below 0: gained.
   bool off_ = false;
 };
 
