@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "api/pictures/picture_set.h"
+#include "api/media/media_set.h"
 #include "base/check.h"
 #include "media/processor/image_plan.h"
 
@@ -26,10 +26,10 @@ void check_error(const weir::Error& error) {
   CHECK(error.param == kField || error.code == weir::ErrorCode::kOverloaded);
 }
 
-void check_seen(const SeenPicture& seen, const weir::media::Processor& made) {
+void check_seen(const SeenMedium& seen, const weir::media::Processor& made) {
   const int64_t tokens = weir::media::token_count(made, seen.plan);
   CHECK(tokens >= 1 && tokens <= kTokensMax);
-  CHECK(seen.input != nullptr && !seen.input->pixels.numbers.empty());
+  CHECK(seen.input.picture != nullptr && !seen.input.picture->pixels.numbers.empty());
 }
 
 }  // namespace
@@ -39,18 +39,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const weir::media::Processor made = processor();
   ApiConfig config;
   config.processor = &made;
-  config.pictures.file_bytes_max = 1 << 16;
-  config.pictures.pixels_max = 1 << 14;
-  config.pictures.folder = "/nonexistent";
+  config.media_limits.image_file_bytes_max = 1 << 16;
+  config.media_limits.pixels_max = 1 << 14;
+  config.media_limits.folder = "/nonexistent";
   MemoryBudget budget(8 << 20);
   {
-    const auto source = picture_at(kField, url);
+    const auto source = media_at(Medium::kPicture, kField, url);
     if (!source) {
       check_error(source.error());
       return 0;
     }
-    PictureSet set;
-    if (const auto checked = check_pictures(config, {&*source, 1}); !checked) {
+    MediaSet set;
+    if (const auto checked = check_media(config, {&*source, 1}); !checked) {
       check_error(checked.error());
       return 0;
     }
