@@ -238,7 +238,13 @@ Result<void> MediaSet::check_tokens(const MediaSource& source, const SeenMedium&
 Result<SeenMedium> MediaSet::see(MemoryBudget& budget, size_t index) {
   const MediaSource& source = sources_[index];
   Result<std::string> bytes = bytes_of(budget, index);
-  if (!bytes) return media_error(source.medium, source.field, bytes.error());
+  if (!bytes) {
+    Error error = std::move(bytes).error();
+    // The desk does not know what it fetches.
+    if (error.kind == "failed_to_download_image" && source.medium == Medium::kSound)
+      error.kind = "failed_to_download_audio";
+    return media_error(source.medium, source.field, error);
+  }
   return source.medium == Medium::kSound ? hear_sound(budget, source, *std::move(bytes))
                                          : see_picture(budget, source, *std::move(bytes));
 }
