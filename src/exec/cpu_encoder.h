@@ -23,7 +23,8 @@ class CpuEncoder final : public Encoder {
   void rest() override { encoder_.give_back_scratch(); }
   int32_t levels() const override { return encoder_.levels(); }
   Result<int32_t> begin(std::span<const EncodeTask> tasks) override;
-  bool advance(int32_t sublayers) override { return encoder_.advance(team_, sublayers); }
+  bool advance(int64_t work) override { return encoder_.advance(team_, work); }
+  int64_t work_done() const override { return encoder_.work_done(); }
 
  private:
   encoder::Encoder& encoder_;

@@ -155,12 +155,16 @@ std::optional<Pictures::Failed> Pictures::advance(double seconds_max) {
   const trace::Scope scope(trace::Kind::kWhole, "encode");
   const Clock::time_point start = Clock::now();
   double taken = 0;
-  do {
+  for (int64_t work = pace_.next_unit(seconds_max, seconds_max); work > 0 && busy();) {
     if (encoding_.empty())
       if (const Result<void> begun = begin(); !begun) return failed(begun.error().message);
-    if (encoder_.advance(1)) end();
-    taken = seconds_since(start);
-  } while (taken < seconds_max && busy());
+    const int64_t before = encoder_.work_done();
+    if (encoder_.advance(work)) end();
+    const double now = seconds_since(start);
+    pace_.learn(encoder_.work_done() - before, now - taken);
+    taken = now;
+    work = pace_.next_unit(seconds_max, seconds_max - taken);
+  }
   stats_.image_seconds.set(stats_.image_seconds.value() + taken);
   return std::nullopt;
 }
