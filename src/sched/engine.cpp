@@ -146,7 +146,7 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   if (idle_before) {
     publish(other);
     plan_done = state.scheduler.open().plan;  // The step that is planned has no rows.
-    if (state.pictures) state.pictures->settle(plan_done);
+    if (state.features) state.features->settle(plan_done);
     prepare(other, /*other_runs=*/false);
   } else {
     spare = &other;
@@ -159,7 +159,7 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
     execute_slab(seconds(Clock::now() - begin));
   }
   coming = 1 - coming;
-  const bool encodes = state.pictures && state.pictures->busy();
+  const bool encodes = state.features && state.features->busy();
   if (encodes) {
     // Clients have their tokens first.
     publish_others(waiting);
@@ -170,11 +170,11 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   return !idle_before || !other.empty() || slab_runs || encodes;
 }
 
-// Pictures, after a turn that has taken so long; `alone`: no step has run, and none is planned.
+// Media, after a turn that has taken so long; `alone`: no step has run, and none is planned.
 void Engine::Impl::encode(bool alone, double taken) {
   const double given = alone ? EncodePace::seconds_alone(step_seconds_max)
                              : EncodePace::seconds_beside(taken, step_seconds_max);
-  if (const auto failed = state.pictures->advance(given))
+  if (const auto failed = state.features->advance(given))
     for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
 }
 
@@ -260,7 +260,7 @@ void Engine::Impl::end_slab() {
 void Engine::Impl::publish(StepBuffer& ran) {
   publisher.publish(ran);
   plan_done = std::max(plan_done, ran.plan);
-  if (state.pictures) state.pictures->settle(plan_done);
+  if (state.features) state.features->settle(plan_done);
   note_steps(state.scheduler.open().plan);
   if (state.published) update_gauges();
   wake_readers();
