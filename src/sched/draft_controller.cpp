@@ -34,6 +34,9 @@ constexpr int32_t kTrialDrafts = 2, kTrialAfter = 32, kTrialAfterMax = 256;
 constexpr int64_t kMoreEvery = 16;
 // The ledger forgets: about the last two thousand steps count.
 constexpr double kLedgerKept = 0.9995;
+// What drafts have gained pays for what they cost later, up to so many plain steps' time: enough for
+// a few steps whose drafts are wrong, little beside what they cost where they become wrong for good.
+constexpr double kCreditSteps = 8;
 
 }  // namespace
 
@@ -132,7 +135,10 @@ void DraftController::begin_step(const StepFacts& facts) {
   if (off_) {
     plain_ = ++probe_ % kProbeEvery != 0;
   } else {
-    plain_ = steps_ % kPlainEvery == 0 || cost_.known(facts.certain_rows) < kKnownMin;
+    // An engine's first steps follow a prompt and are slow: what they say is soon measured again.
+    const bool early = steps_ >= kPlainFirst && steps_ < kPlainEvery &&
+                       std::has_single_bit(static_cast<uint64_t>(steps_));
+    plain_ = early || steps_ % kPlainEvery == 0 || cost_.known(facts.certain_rows) < kKnownMin;
   }
 }
 
@@ -280,11 +286,16 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
   cost_.note(rows, std::max(seconds - drafting_, 0.0));
   loss_ *= kLedgerKept;
   time_ = kLedgerKept * time_ + seconds;
-  const bool drafted = rows > step_.certain_rows || drafting_ > 0;
-  if (!drafted || plain == 0) return;
-  // What was disturbed would have been so without drafts.
-  const double spent = std::min(seconds, kDisturbed * (cost_.seconds(rows) + drafting_));
-  loss_ = std::max(loss_ + spent - plain * tokens / step_.sequences, 0.0);
+  if (plain == 0) return;
+  if (rows == step_.certain_rows) {
+    // A plain step: what it took more or less than others is no matter of drafts, but for the time
+    // in which they were made and then not taken.
+    loss_ += drafting_;
+    return;
+  }
+  // Means against means: a step that was disturbed would have been so without drafts.
+  const double spent = cost_.seconds(rows) + drafting_;
+  loss_ = std::max(loss_ + spent - plain * tokens / step_.sequences, -kCreditSteps * plain);
 }
 
 }  // namespace weir::sched

@@ -12,7 +12,8 @@
 //
 // What keeps a wrong expectation from costing much is the ledger: the time that steps with drafts
 // have taken beyond what plain steps would have for the same tokens. Above kLossMax of all time
-// there are no drafts, but for a probe now and then, until other steps have made up for it.
+// there are no drafts, but for a probe now and then, until other steps have made up for it. A little
+// of what they have gained before counts against it.
 // What keeps it from staying wrong are trials: a draft more than is thought best, two for a sequence
 // that has none, and a plain step, each once in a while and only while the ledger allows them.
 //
@@ -124,15 +125,16 @@ class DraftController {
   void end_step(int32_t rows, int32_t tokens, double seconds, bool pure);
 
   // For metrics.
-  double loss_seconds() const { return loss_; }
+  double loss_seconds() const { return std::max(loss_, 0.0); }
   bool off() const { return off_; }
 
   // Speed must rise by so much for drafts to be verified at all: what measurements can tell.
   static constexpr double kGainMin = 1.02;
   // Of all time, what speculation may cost before it is left, and before nothing is tried.
   static constexpr double kLossMax = 0.01, kTrialLossMax = 0.005;
-  // Steps between plain ones, and between probes while it is left.
-  static constexpr int64_t kPlainEvery = 128, kProbeEvery = 512;
+  // Steps between plain ones, which at first come after 16, 32 and 64, and between probes while it is
+  // left.
+  static constexpr int64_t kPlainFirst = 16, kPlainEvery = 128, kProbeEvery = 512;
 
  private:
   struct SourceState {
@@ -173,7 +175,7 @@ class DraftController {
   bool plain_ = false;
   double drafting_ = 0;  // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
-  double loss_ = 0, time_ = 0;
+  double loss_ = 0, time_ = 0;  // Below 0: gained.
   bool off_ = false;
 };
 
