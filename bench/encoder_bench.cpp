@@ -1,8 +1,10 @@
 // encoder_bench: a picture through a tower of SigLIP's shape (400 million weights, drawn, in bf16),
-// as Gemma 3 has it: seconds for each, and what share of the products' peak its products reach,
-// which are timed by themselves too.
+// as Gemma 3 has it: seconds for each, and what share of the peak that is; as one unit, and in turns
+// as the engine has them while nothing else runs, and beside steps, with the longest of these.
+// Products are timed by themselves too.
 //
 //   encoder_bench [PIXELS A SIDE (896)] [exact]
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +20,7 @@
 #include "encoder/encoder.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
+#include "sched/encode_pace.h"
 
 namespace weir::encoder {
 namespace {
@@ -153,6 +156,28 @@ double product_rate(const kernels::PairOps& ops, int32_t n, int32_t k) {
   return 2.0 * kRows * n * k / best;
 }
 
+// As sched::Pictures has it; sorted, how long each turn took.
+std::vector<double> run_turns(Encoder& encoder, ThreadTeam& team, double given) {
+  std::vector<double> lengths;
+  sched::EncodePace pace;
+  for (bool done = false; !done;) {
+    double taken = 0;
+    int64_t work = given > 0 ? pace.next_unit(given, given) : Encoder::kAllWork;
+    while (work > 0 && !done) {
+      const double begin = now();
+      const int64_t before = encoder.work_done();
+      done = encoder.advance(team, work);
+      const double seconds = now() - begin;
+      pace.learn(encoder.work_done() - before, seconds);
+      taken += seconds;
+      work = pace.next_unit(given, given - taken);
+    }
+    lengths.push_back(taken);
+  }
+  std::ranges::sort(lengths);
+  return lengths;
+}
+
 int run(int pixels, bool exact) {
   const kernels::Isa isa = kernels::detect_isa();
   const int threads = ThreadTeam::usable_cores();
@@ -189,26 +214,26 @@ int run(int pixels, bool exact) {
                   k, rate / 1e9, 100 * rate * threads / peak);
     }
   const double rows = static_cast<double>(pixels / kPatch) * (pixels / kPatch);
-  for (int times = 0; times < 2; ++times) {
+  const double all = product_operations(rows) + attention_operations(rows);
+  struct Turns {
+    const char* name;
+    double seconds;  // Of each; 0: all is one.
+  };
+  for (const Turns& turns : {Turns{"one unit", 0}, Turns{"one unit", 0},
+                             Turns{"alone", sched::EncodePace::seconds_alone(0)},
+                             Turns{"beside steps of 20 ms", 0.02},
+                             Turns{"beside steps of 8 ms", 0.008}}) {
     const Picture picture = {&values, features};
     CHECK((*encoder)->begin({&picture, 1}).has_value());
     const double begin = now(), spent = processor_seconds();
-    double longest = 0, stages[2] = {};
-    bool done = false;
-    for (size_t unit = 0; !done; ++unit) {
-      const double from = now(), at = processor_seconds();
-      done = (*encoder)->advance(team, 1);
-      longest = std::max(longest, now() - from);
-      if (unit > 0 && unit <= 2 * kLayers)
-        stages[(unit - 1) % 2] += (processor_seconds() - at) / threads;
-    }
+    const std::vector<double> lengths = run_turns(**encoder, team, turns.seconds);
     const double seconds = now() - begin, busy = (processor_seconds() - spent) / threads;
-    const double all = product_operations(rows) + attention_operations(rows);
     std::printf(
-        "%d x %d: %.2f s; of each thread's processor %.2f s (attention sublayers %.2f, "
-        "networks %.2f); longest unit %.0f ms; %.2f TFLOP, %.0f %% of the peak; networks %.0f %%\n",
-        pixels, pixels, seconds, busy, stages[0], stages[1], 1e3 * longest, all / 1e12,
-        100 * all / busy / peak, 100 * rows * kLayers * 4.0 * kWidth * kWide / stages[1] / peak);
+        "%d x %d, %s: %.2f s, of each thread's processor %.2f s; %.2f TFLOP, %.0f %% of the peak; "
+        "%zu turns, median %.1f, p99 %.1f, longest %.1f ms\n",
+        pixels, pixels, turns.name, seconds, busy, all / 1e12, 100 * all / busy / peak,
+        lengths.size(), 1e3 * lengths[lengths.size() / 2], 1e3 * lengths[lengths.size() * 99 / 100],
+        1e3 * lengths.back());
   }
   return 0;
 }

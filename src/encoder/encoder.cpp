@@ -74,6 +74,7 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
   int64_t widest = 0;
   const auto add = [&](const Stage& stage, Shape& shape, int32_t level) {
     scratch_.next_sublayer();
+    const int32_t width_before = shape.width;
     steps_.push_back({.layer = make_layer({.binder = binder,
                                            .scratch = scratch_,
                                            .spec = spec_,
@@ -84,6 +85,7 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                                            .pairs = fast && pairs_.fast,
                                            .angles = angles},
                                           shape.width),
+                      .width = std::max(width_before, shape.width),
                       .level = level});
     shape.patches *= steps_.back().layer->patches_joined();
     widest = std::max(widest, (shape.width + shape.patches - 1) / shape.patches);
@@ -294,33 +296,59 @@ void Encoder::begin_groups() {
 }
 
 void Encoder::begin_group() {
-  step_ = 0;
   tower_ = {.views = groups_[group_].views};
+  begin_step(0);
 }
 
-void Encoder::run_step(ThreadTeam& team) {
+void Encoder::begin_step(size_t step) {
+  step_ = step;
+  claims_ = 0;
+  if (steps_[step].begins) level_ = tower_;
+  after_ = steps_[step].level < 0 ? tower_.views : level_.views;
+  for (View& view : after_) steps_[step].layer->reshape(view);
+  line_up(after_);
+}
+
+Unit Encoder::run_unit(ThreadTeam& team, int64_t work) {
   const Step& step = steps_[step_];
-  if (step.begins) level_ = tower_;
-  Rows& rows = step.level < 0 ? tower_ : level_;
-  std::vector<View> after = rows.views;
-  for (View& view : after) step.layer->reshape(view);
-  line_up(after);
-  size_t next = 0;
-  while (next == rows.stream || next == tower_.stream) ++next;
+  const Rows& rows = step.level < 0 ? tower_ : level_;
+  const Unit begun(claims_, work, team.members());
+  Unit ended = begun;  // Every member's; the leader's is kept.
   team.run([&](int member) {
+    Unit unit = begun;
     step.layer->run({.ops = ops_,
                      .pairs = pairs_,
                      .team = team,
                      .ws = workspace_,
                      .views = rows.views,
-                     .after = after,
+                     .after = after_,
                      .rows = workspace_.at(streams_[rows.stream]),
-                     .next = workspace_.at(streams_[next]),
-                     .member = member});
+                     .next = workspace_.at(streams_[free_stream()]),
+                     .width = step.width,
+                     .member = member,
+                     .unit = unit});
+    if (member == 0) ended = unit;
   });
-  rows.views = std::move(after);
-  if (step.layer->moves_rows()) rows.stream = next;
+  return ended;
+}
+
+// Where a step puts rows that move.
+size_t Encoder::free_stream() const {
+  const Rows& rows = steps_[step_].level < 0 ? tower_ : level_;
+  size_t next = 0;
+  while (next == rows.stream || next == tower_.stream) ++next;
+  return next;
+}
+
+void Encoder::end_step() {
+  const Step& step = steps_[step_];
+  Rows& rows = step.level < 0 ? tower_ : level_;
+  if (step.layer->moves_rows()) rows.stream = free_stream();
+  rows.views = after_;
   if (step.ends) hand_over(rows, step.level);
+  if (step_ + 1 < steps_.size()) return begin_step(step_ + 1);
+  ++group_;
+  if (busy()) begin_group();
 }
 
 void Encoder::hand_over(const Rows& rows, int32_t level) const {
@@ -332,12 +360,13 @@ void Encoder::hand_over(const Rows& rows, int32_t level) const {
   }
 }
 
-bool Encoder::advance(ThreadTeam& team, int64_t units) {
-  for (; busy() && units > 0; --units) {
-    run_step(team);
-    if (++step_ < steps_.size()) continue;
-    ++group_;
-    if (busy()) begin_group();
+bool Encoder::advance(ThreadTeam& team, int64_t work) {
+  while (busy() && work > 0) {
+    const Unit unit = run_unit(team, work);
+    work -= unit.work();
+    work_done_ += unit.work();
+    claims_ = unit.done();
+    if (unit.ends_stage()) end_step();
   }
   return !busy();
 }

@@ -2,9 +2,10 @@
 // a sound, to the rows of features that a model of text reads in place of embedded tokens. Loaded
 // beside the text's model, from the same checkpoint. It knows pictures and sounds, not requests.
 //
-// Pictures are computed in units: one stage of the tower for as many views (pictures, or tiles of
-// them, or sounds) as there is room for together. Between two units the team may do anything else.
-// The bits of a picture's features do not depend on which other pictures were begun with it.
+// Pictures are computed in units, each of so much work as is asked for: parts of stages (unit.h),
+// for as many views (pictures, or tiles of them, or sounds) as there is room for together. Between
+// two units the team may do anything else. The bits of a picture's features do not depend on which
+// other pictures were begun with it, nor on units.
 //
 // Threads: one thread uses it, the team's leader; it calls ThreadTeam::run() itself.
 #pragma once
@@ -89,8 +90,13 @@ class Encoder {
   Result<void> begin(std::span<const Picture> pictures);
   Result<void> begin(std::span<const Sound> sounds);
   bool busy() const { return group_ < groups_.size(); }
-  // Computes up to `units` units; true when all features are there. REQUIRES: pack_until() is done.
-  bool advance(ThreadTeam& team, int64_t units);
+  // Computes a unit of `work` multiply-adds, or of as few more as make a claim for each member of the
+  // team, or what is left; true when all features are there. REQUIRES: pack_until() is done.
+  bool advance(ThreadTeam& team, int64_t work);
+  static constexpr int64_t kAllWork = INT64_MAX;
+  // Multiply-adds that units have had so far, all together: of products exactly, but for the edges of
+  // their blocks; of the rest by what it takes beside them.
+  int64_t work_done() const { return work_done_; }
   void abandon() { groups_.clear(), group_ = 0; }
   // Scratch memory goes back to the system until it is next used. REQUIRES: nothing is begun.
   void give_back_scratch() { workspace_.give_back(); }
@@ -111,6 +117,7 @@ class Encoder {
   // the tower whose rows they read.
   struct Step {
     std::unique_ptr<Layer> layer{};
+    int32_t width = 0;   // Numbers of a row before it or after it: the more of both.
     int32_t level = -1;  // The tower itself.
     bool begins = false, ends = false;
   };
@@ -134,7 +141,10 @@ class Encoder {
   void add(const View& view, const Output& output);
   void begin_groups();
   void begin_group();
-  void run_step(ThreadTeam& team);
+  void begin_step(size_t step);
+  Unit run_unit(ThreadTeam& team, int64_t work);
+  void end_step();
+  size_t free_stream() const;
   // The rows that the last stage has left are the views' features.
   void hand_over(const Rows& rows, int32_t level) const;
 
@@ -154,8 +164,11 @@ class Encoder {
 
   std::vector<Group> groups_;
   size_t group_ = 0;    // The one that is computed,
-  size_t step_ = 0;     // its next step,
-  Rows tower_, level_;  // and its rows.
+  size_t step_ = 0;     // its step,
+  int64_t claims_ = 0;  // how many claims of that are done,
+  Rows tower_, level_;  // its rows,
+  std::vector<View> after_;  // and what becomes of their views in this step.
+  int64_t work_done_ = 0;
 };
 
 }  // namespace weir::encoder

@@ -2,7 +2,8 @@
 //
 // A stage is a sequence of phases. Within a phase members claim blocks until none is left; a
 // barrier ends it. What is computed for a row depends on its view alone, not on what else is
-// claimed.
+// claimed. A unit has some of the claims (unit.h), so what a stage's run() does outside of them is
+// done again in each of its units.
 //
 // Threads: each member has its own Pass; what it points to is shared.
 #pragma once
@@ -12,6 +13,7 @@
 #include <span>
 
 #include "base/thread_team.h"
+#include "encoder/unit.h"
 #include "encoder/view.h"
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
@@ -30,26 +32,41 @@ struct Pass {
   // The rows [.., width of the stage's input], and where a stage that gives others puts them.
   float* rows = nullptr;
   float* next = nullptr;
+  int32_t width = 0;  // Numbers of a row, as the stage finds or leaves it: the more of both.
   int member = 0;
+  Unit& unit;  // Its own.
 
   int32_t count() const { return views.empty() ? 0 : views.back().row_end(); }
   int32_t count_after() const { return after.empty() ? 0 : after.back().row_end(); }
-  void barrier() const { team.barrier(member); }
+  void barrier() const {
+    if (unit.take_claimed()) team.barrier(member);
+  }
   void* scratch() const { return ws.kernel_scratch(member); }
 };
 
-// Calls fn(block) for each of `count` blocks that this member claims.
+// Calls fn(block) for each of `count` blocks of the unit that this member claims, in ascending
+// order. `work`: multiply-adds of each, at most.
 template <class F>
-void claim_blocks(const Pass& pass, int64_t count, F&& fn) {
-  for (int64_t block = pass.team.claim(); block < count; block = pass.team.claim()) fn(block);
+void claim_blocks(const Pass& pass, int64_t count, int64_t work, F&& fn) {
+  const Unit::Claims claims = pass.unit.next_phase(count, work);
+  if (claims.empty()) return;
+  for (int64_t block = claims.begin + pass.team.claim(); block < claims.end;
+       block = claims.begin + pass.team.claim())
+    fn(block);
 }
+
+// What a number of a row takes that is normed, converted or moved, in multiply-adds of products: it
+// is read from memory and written there, in about a nanosecond, in which a core multiplies so many
+// pairs of bf16.
+inline constexpr int64_t kWorkOfNumber = 64;
 
 // Calls fn(begin, end) for ranges of `rows` rows.
 template <class F>
 void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
   // A norm of so many rows takes far longer than a claim, and far less than a phase.
   constexpr int32_t kRows = 16;
-  claim_blocks(pass, (rows + kRows - 1) / kRows, [&](int64_t block) {
+  const int64_t work = kRows * int64_t{pass.width} * kWorkOfNumber;
+  claim_blocks(pass, (rows + kRows - 1) / kRows, work, [&](int64_t block) {
     const auto begin = static_cast<int32_t>(block) * kRows;
     fn(begin, std::min(begin + kRows, rows));
   });

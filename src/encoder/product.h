@@ -74,7 +74,8 @@ void for_product(const Pass& pass, std::span<const model::Linear* const> weights
   int64_t columns = 0;
   for (const model::Linear* weight : weights) columns += blocks_of(*weight);
   const int64_t row_blocks = (rows + shape.rows - 1) / shape.rows;
-  claim_blocks(pass, columns * row_blocks, [&](int64_t claim) {
+  const int64_t work = shape.numbers() * weights.front()->k;
+  claim_blocks(pass, columns * row_blocks, work, [&](int64_t claim) {
     Block block = {.y = memory, .stride = shape.columns};
     block.row = static_cast<int32_t>(claim / columns) * shape.rows;
     block.rows = std::min(shape.rows, rows - block.row);

@@ -46,6 +46,12 @@ void CpuEncoder::rest() {
   for (encoder::Encoder* encoder : encoders_) encoder->give_back_scratch();
 }
 
+int64_t CpuEncoder::work_done() const {
+  int64_t work = 0;
+  for (const encoder::Encoder* encoder : encoders_) work += encoder->work_done();
+  return work;
+}
+
 // The first ones that are pictures, or sounds, as the first one is.
 Result<int32_t> CpuEncoder::begin(std::span<const EncodeTask> tasks) {
   const bool sounds = tasks.front().sound != nullptr;

@@ -25,7 +25,8 @@ class CpuEncoder final : public Encoder {
   bool hears_sounds() const override { return sounds_ != nullptr; }
   int32_t levels() const override { return pictures_ == nullptr ? 0 : pictures_->levels(); }
   Result<int32_t> begin(std::span<const EncodeTask> tasks) override;
-  bool advance(int32_t sublayers) override { return runs_->advance(team_, sublayers); }
+  bool advance(int64_t work) override { return runs_->advance(team_, work); }
+  int64_t work_done() const override;
 
  private:
   Result<void> begin_pictures(std::span<const EncodeTask> tasks);

@@ -52,8 +52,11 @@ class Encoder {
   // one; returns how many. What one gives depends on no other. An error says what of them cannot
   // be computed; none is then. REQUIRES: none are being computed.
   virtual Result<int32_t> begin(std::span<const EncodeTask> tasks) = 0;
-  // Computes so many sublayers of them, or those that are left; true when they are done.
-  virtual bool advance(int32_t sublayers) = 0;
+  // Computes so many multiply-adds of them, about, at least a smallest part, or what is left; true
+  // when they are done.
+  virtual bool advance(int64_t work) = 0;
+  // Multiply-adds that were computed so far.
+  virtual int64_t work_done() const = 0;
 };
 
 }  // namespace weir::exec

@@ -33,10 +33,14 @@ struct Candidate {
 
 class Assessor {
  public:
-  // `first`: of the model with the options as they are.
+  // `first`: of the model with the options as they are, its tower included, which no option changes.
   Assessor(const Options& options, const MemoryLimit& limit, const ModelChoice& choice,
-           ModelFootprint first)
-      : options_(options), limit_(limit), choice_(choice), first_(std::move(first)) {}
+           const ImageTower& tower, ModelFootprint first)
+      : options_(options),
+        limit_(limit),
+        choice_(choice),
+        tower_(tower),
+        first_(std::move(first)) {}
 
   // Judges the model as it is bound with these options. False: it does not run so.
   bool judge_bound(const Options& options, const model::Model& model, const ModelFootprint& taken,
@@ -59,7 +63,7 @@ class Assessor {
         bind_model(choice_.model_card, model_options(options, choice_), limit_,
                    kernels::ops_for(choice_.isa), choice_.threads);
     if (!model) return false;
-    const Result<ModelFootprint> taken = footprint(**model, choice_.kv_format);
+    const Result<ModelFootprint> taken = footprint(**model, choice_.kv_format, tower_);
     return taken && judge_bound(options, **model, *taken, std::move(flags), less);
   }
   bool judge_elsewhere(const Way& way) {
@@ -99,6 +103,7 @@ class Assessor {
   const Options& options_;
   const MemoryLimit& limit_;
   const ModelChoice& choice_;
+  const ImageTower& tower_;
   const ModelFootprint first_;
   std::vector<Candidate> candidates_;
 };
@@ -107,9 +112,10 @@ class Assessor {
 
 Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
                           const ModelChoice& choice, const model::Model& bound,
-                          std::span<const Way> elsewhere, const std::string& disk) {
-  WEIR_ASSIGN(const ModelFootprint first, footprint(bound, choice.kv_format));
-  Assessor assessor(options, limit, choice, first);
+                          const ImageTower& tower, std::span<const Way> elsewhere,
+                          const std::string& disk) {
+  WEIR_ASSIGN(const ModelFootprint first, footprint(bound, choice.kv_format, tower));
+  Assessor assessor(options, limit, choice, tower, first);
   const auto runs_somehow = [&] {
     if (assessor.judge_bound(options, bound, first, "", false)) return true;
     if (!options.stream_experts && has_experts(bound.spec())) {
@@ -120,7 +126,7 @@ Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
     if (choice.kv_format == kernels::FloatType::kF32) {
       Options halved = options;
       halved.kv_cache = kernels::FloatType::kF16;
-      const Result<ModelFootprint> taken = footprint(bound, kernels::FloatType::kF16);
+      const Result<ModelFootprint> taken = footprint(bound, kernels::FloatType::kF16, tower);
       if (taken && assessor.judge_bound(halved, bound, *taken, "--kv-cache f16", true)) return true;
     }
     for (const Way& way : elsewhere)
@@ -144,7 +150,9 @@ Result<Assessment> assess(const Options& options, const MemoryLimit& limit, cons
     WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
                 bind_model(choice.model_card, model_options(options, choice), limit,
                            kernels::ops_for(choice.isa), choice.threads));
-    return assess(options, limit, choice, *model, {}, found.disk);
+    WEIR_ASSIGN(const ImageTower tower,
+                bind_image_tower(choice, kernels::ops_for(choice.isa), choice.threads));
+    return assess(options, limit, choice, *model, tower, {}, found.disk);
   }();
   return assessed ? assessed : not_read(assessed.error());
 }

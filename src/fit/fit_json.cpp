@@ -1,7 +1,9 @@
 #include "fit/fit_json.h"
 
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weir::fit {
 
@@ -24,6 +26,10 @@ constexpr Count kCounts[] = {{"slab_rows", &ModelFootprint::slab_rows},
                              {"context", &ModelFootprint::context_max},
                              {"vocab", &ModelFootprint::vocab_size},
                              {"hidden", &ModelFootprint::hidden_size}};
+// Of models that see images only.
+constexpr Bytes kImageBytes[] = {{"tower", &ModelFootprint::tower},
+                                 {"tower_scratch", &ModelFootprint::tower_scratch}};
+constexpr Count kSpanRows = {"span_rows", &ModelFootprint::span_rows_max};
 
 }  // namespace
 
@@ -56,6 +62,10 @@ void write_json(JsonWriter& w, const ModelFootprint& model) {
   w.begin_object();
   for (const Bytes& one : kBytes) w.field(one.name, model.*one.field);
   for (const Count& one : kCounts) w.field(one.name, model.*one.field);
+  if (model.sees_images) {
+    for (const Bytes& one : kImageBytes) w.field(one.name, model.*one.field);
+    w.field(kSpanRows.name, model.*kSpanRows.field);
+  }
   w.key("pages").begin_array();
   for (const kv::MemoryLayout::Group& group : model.kv_groups)
     w.begin_object().field("window", group.window).field("bytes", group.page_bytes).end_object();
@@ -74,10 +84,17 @@ Result<ModelFootprint> read_footprint(JsonValue value) {
     return member && member->get(out) == simdjson::SUCCESS && out >= 0 && out <= max;
   };
   if (value.get(object) != simdjson::SUCCESS) return wrong("an object");
-  for (const Bytes& one : kBytes)
+  model.sees_images = json_get(object, kImageBytes[0].name).has_value();
+  std::vector<Bytes> bytes(std::begin(kBytes), std::end(kBytes));
+  std::vector<Count> counts(std::begin(kCounts), std::end(kCounts));
+  if (model.sees_images) {
+    bytes.insert(bytes.end(), std::begin(kImageBytes), std::end(kImageBytes));
+    counts.push_back(kSpanRows);
+  }
+  for (const Bytes& one : bytes)
     if (!number(object, one.name, kBytesMax, model.*one.field))
       return wrong(std::string("bytes as '") + one.name + "'");
-  for (const Count& one : kCounts) {
+  for (const Count& one : counts) {
     int64_t count = 0;
     if (!number(object, one.name, INT32_MAX, count))
       return wrong(std::string("a count as '") + one.name + "'");

@@ -53,6 +53,7 @@ struct Engine::Impl {
   Clock::time_point wait_for_disk() const;
   void finish();
   static void publish_others(Actor*& waiting);
+  void encode(bool alone, double taken);
   void execute(StepBuffer& step);
   void execute_slab(double seconds_max);
   void end_slab();
@@ -71,6 +72,7 @@ struct Engine::Impl {
   const std::function<void()> on_idle;
   const std::function<void()> on_rest;
   const Clock::duration rest_after;
+  const double step_seconds_max;
   EngineState state;
   Inbox inbox{state};
   Publisher publisher{state};
@@ -104,6 +106,7 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
       on_idle(options.on_idle),
       on_rest(options.on_rest),
       rest_after(options.keep.free),
+      step_seconds_max(options.step_seconds_max),
       state(options, executor, handle),
       speculation(state, options.speculation),
       builder(state, options, speculation),
@@ -158,14 +161,21 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   coming = 1 - coming;
   const bool encodes = state.features && state.features->busy();
   if (encodes) {
-    // Clients have their tokens before media are encoded for as long as the step has taken.
+    // Clients have their tokens first.
     publish_others(waiting);
     if (!idle_before) publish_turn();
-    if (const auto failed = state.features->advance(seconds(Clock::now() - begin)))
-      for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
+    encode(idle_before && other.empty() && !slab_runs, seconds(Clock::now() - begin));
   }
   if (!idle_before || slab_runs || encodes) rest_time = begin + rest_after;
   return !idle_before || !other.empty() || slab_runs || encodes;
+}
+
+// Media, after a turn that has taken so long; `alone`: no step has run, and none is planned.
+void Engine::Impl::encode(bool alone, double taken) {
+  const double given = alone ? EncodePace::seconds_alone(step_seconds_max)
+                             : EncodePace::seconds_beside(taken, step_seconds_max);
+  if (const auto failed = state.features->advance(given))
+    for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
 }
 
 // Another engine's results, while the team computes.

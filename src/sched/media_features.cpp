@@ -161,14 +161,18 @@ std::optional<MediaFeatures::Failed> MediaFeatures::advance(double seconds_max) 
   const trace::Scope scope(trace::Kind::kWhole, "encode");
   const Clock::time_point start = Clock::now();
   double taken = 0;
-  do {
+  for (int64_t work = pace_.next_unit(seconds_max, seconds_max); work > 0 && busy();) {
     if (encoding_.empty())
       if (const Result<void> begun = begin(); !begun) return failed(begun.error().message);
     const bool sounds = encoding_.front()->input.sound != nullptr;
-    if (encoder_.advance(1)) end();
-    count(seconds_since(start) - taken, sounds);
-    taken = seconds_since(start);
-  } while (taken < seconds_max && busy());
+    const int64_t before = encoder_.work_done();
+    if (encoder_.advance(work)) end();
+    const double seconds = seconds_since(start) - taken;
+    count(seconds, sounds);
+    pace_.learn(encoder_.work_done() - before, seconds);
+    taken += seconds;
+    work = pace_.next_unit(seconds_max, seconds_max - taken);
+  }
   return std::nullopt;
 }
 

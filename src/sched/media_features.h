@@ -2,8 +2,8 @@
 //
 // A running sequence whose prompt has media that no page of the prefix cache covers pins their
 // features in the feature cache, all at once, so that none keeps room that another lacks while it
-// lacks some itself. Those that the cache lacks are encoded between steps, some sublayers at a
-// time, as many together as the encoder takes. The prompt's tokens before the first medium that is
+// lacks some itself. Those that the cache lacks are encoded between steps, for some time after
+// each, as many together as the encoder takes. The prompt's tokens before the first medium that is
 // not there are computed meanwhile (PromptPlanner). When the last row of its media is computed, or
 // it has given way, the sequence lets them go.
 //
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "exec/encoder.h"
+#include "sched/encode_pace.h"
 #include "sched/engine_stats.h"
 #include "sched/feature_cache.h"
 #include "sched/sequence.h"
@@ -61,7 +62,7 @@ class MediaFeatures {
     std::vector<Sequence*> sequences;
     std::string why;
   };
-  // Encodes for so many seconds, a sublayer at least. REQUIRES: busy().
+  // Encodes for so many seconds, a smallest part at least. REQUIRES: busy().
   std::optional<Failed> advance(double seconds_max);
 
   // Walks everything and checks the invariants.
@@ -80,6 +81,7 @@ class MediaFeatures {
   const int32_t levels_;
   EngineStats& stats_;
   FeatureCache cache_;
+  EncodePace pace_;
   uint64_t plan_done_ = 0;                      // As settle() was told.
   std::vector<Sequence*> holders_;              // Have some of theirs.
   std::vector<FeatureCache::Entry*> encoding_;  // Empty: none is encoded.

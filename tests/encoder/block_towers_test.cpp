@@ -308,9 +308,9 @@ TEST_P(BlockTowers, GiveAPictureTheSameBitsWhateverIsWithIt) {
     HandMadeTower one = tower(kernels::detect_isa(), 1, compute);
     HandMadeTower three = tower(kernels::detect_isa(), 3, compute);
     ASSERT_NE(one.encoder, nullptr) << one.error;
-    const auto together = three.features(all, 4);
+    const auto together = three.features(all, Encoder::kAllWork);
     for (size_t i = 0; i < all.size(); ++i)
-      EXPECT_EQ(one.features({all[i]}, 1000)[0], together[i]) << "picture " << i;
+      EXPECT_EQ(one.features({all[i]})[0], together[i]) << "picture " << i;
   }
 }
 

@@ -1,5 +1,5 @@
 // A Pixtral tower with drawn weights of odd sizes, against the same arithmetic written plainly, and
-// against itself: pictures together and alone, in units of any number, by teams of any size.
+// against itself: pictures together and alone, in units of any size, by teams of any size.
 #include "encoder/encoder.h"
 
 #include <gtest/gtest.h>
@@ -215,16 +215,59 @@ TEST(Encoder, GivesAPictureTheSameBitsWhateverIsWithIt) {
     PixtralTower one(weights, kernels::detect_isa(), 1, compute);
     PixtralTower three(weights, kernels::detect_isa(), 3, compute);
     ASSERT_NE(one.encoder, nullptr) << one.error;
-    const auto together = three.features(pictures(), 3);
+    const auto together = three.features(pictures(), Encoder::kAllWork);
     for (size_t i = 0; i < pictures().size(); ++i)
-      EXPECT_EQ(one.features({pictures()[i]}, 1000)[0], together[i]) << "picture " << i;
+      EXPECT_EQ(one.features({pictures()[i]})[0], together[i]) << "picture " << i;
     // In other groups, too.
     std::vector<media::PixelValues> many;
     for (int times = 0; times < 30; ++times)
       many.insert(many.end(), pictures().begin(), pictures().end());
-    const auto all = one.features(many, 7);
+    const auto all = one.features(many, 1 << 16);
     for (size_t i = 0; i < many.size(); ++i)
       EXPECT_EQ(all[i], together[i % pictures().size()]) << "picture " << i;
+  }
+}
+
+// Stages end, and so do phases within them, wherever a unit has had its work.
+TEST(Encoder, GivesTheSameBitsWhereverItsStagesAreCut) {
+  const model::Weights weights = drawn();
+  for (const auto compute : {model::Compute::kExact, model::Compute::kFast}) {
+    PixtralTower two(weights, kernels::detect_isa(), 2, compute);
+    ASSERT_NE(two.encoder, nullptr) << two.error;
+    const auto whole = two.features(pictures(), Encoder::kAllWork);
+    for (const int64_t work : {1, 100'000, 1'000'000, 9'000'000})
+      EXPECT_EQ(two.features(pictures(), work), whole) << work;
+  }
+}
+
+// A step of the text's model waits for one unit, however large the picture.
+TEST(Encoder, ComputesNoMoreAtOnceThanIsAskedForAndAClaimOfEachMember) {
+  // The largest claim is that of attention: so many queries meet all keys, with heads filled up.
+  constexpr int64_t kClaimMost = int64_t{128} * (kPixelsMax / kPatch / kPatch) * (2 * 32 + 32);
+  for (const int threads : {1, 3}) {
+    PixtralTower tower(drawn(), kernels::detect_isa(), threads);
+    ASSERT_NE(tower.encoder, nullptr) << tower.error;
+    Encoder& encoder = *tower.encoder;
+    const media::PixelValues& largest = pictures()[3];
+    std::vector<float> features(
+        static_cast<size_t>(encoder.feature_rows(largest.views) * encoder.width()));
+    const Picture begun = {&largest, features};
+    int64_t all[2] = {};
+    for (const int64_t work : {int64_t{1}, 3 * kClaimMost}) {
+      ASSERT_TRUE(encoder.begin({&begun, 1}));
+      const int64_t before = encoder.work_done();
+      int64_t units = 0;
+      for (bool done = false; !done; ++units) {
+        const int64_t from = encoder.work_done();
+        done = encoder.advance(tower.team, work);
+        const int64_t computed = encoder.work_done() - from;
+        EXPECT_LE(computed, work + threads * kClaimMost);
+        EXPECT_TRUE(done || computed >= work) << computed;
+      }
+      all[work > 1] = encoder.work_done() - before;
+      EXPECT_GT(units, work == 1 ? 20 : 2);
+    }
+    EXPECT_EQ(all[0], all[1]);
   }
 }
 

@@ -31,7 +31,7 @@ struct HandMadeTower {
 
   // Of each picture: its rows, and those of each level.
   std::vector<std::vector<float>> features(const std::vector<media::PixelValues>& pictures,
-                                           int64_t units = 1) {
+                                           int64_t work = 1) {
     std::vector<std::vector<float>> out(pictures.size());
     std::vector<Picture> begun;
     for (size_t i = 0; i < pictures.size(); ++i) {
@@ -41,7 +41,7 @@ struct HandMadeTower {
     }
     const auto taken = encoder->begin(begun);
     EXPECT_TRUE(taken) << taken.error().message;
-    while (!encoder->advance(team, units)) EXPECT_TRUE(encoder->busy());
+    while (!encoder->advance(team, work)) EXPECT_TRUE(encoder->busy());
     return out;
   }
 

@@ -1,5 +1,5 @@
 // Towers for sounds with drawn weights of odd sizes, against the same arithmetic written plainly,
-// and against themselves: sounds together and alone, in units of any number, by teams of any size.
+// and against themselves: sounds together and alone, in units of any size, by teams of any size.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -465,7 +465,7 @@ struct HandMadeTower {
   }
 
   std::vector<std::vector<float>> rows(const std::vector<media::SoundFeatures>& sounds,
-                                       int64_t units = 1) {
+                                       int64_t work = 1) {
     std::vector<std::vector<float>> out(sounds.size());
     std::vector<Sound> begun;
     for (size_t i = 0; i < sounds.size(); ++i) {
@@ -474,7 +474,7 @@ struct HandMadeTower {
     }
     const auto taken = encoder->begin(begun);
     EXPECT_TRUE(taken) << taken.error().message;
-    while (!encoder->advance(team, units)) EXPECT_TRUE(encoder->busy());
+    while (!encoder->advance(team, work)) EXPECT_TRUE(encoder->busy());
     return out;
   }
 
@@ -546,9 +546,9 @@ TEST(SoundTowers, GiveASoundTheSameBitsWhateverIsWithIt) {
       const auto some = conformer ? conformer_sounds() : sounds(kBands);
       std::vector<media::SoundFeatures> all;
       for (int times = 0; times < 15; ++times) all.insert(all.end(), some.begin(), some.end());
-      const auto together = three.rows(all, 3);
+      const auto together = three.rows(all, Encoder::kAllWork);
       for (size_t i = 0; i < all.size(); ++i)
-        EXPECT_EQ(one.rows({all[i]}, 1000)[0], together[i]) << "sound " << i;
+        EXPECT_EQ(one.rows({all[i]})[0], together[i]) << "sound " << i;
     }
 }
 

@@ -34,8 +34,8 @@ Options options_with(bool stream, int32_t bits) {
 }
 
 // All that a plan knows of a model, and what a token costs; or why there is none.
-std::string text_of(const model::Model& model, kv::Format kv_format) {
-  const Result<ModelFootprint> m = footprint(model, kv_format);
+std::string text_of(const model::Model& model, kv::Format kv_format, const ImageTower& tower) {
+  const Result<ModelFootprint> m = footprint(model, kv_format, tower);
   if (!m) return "error: " + m.error().message;
   std::ostringstream out;
   out << "packed " << m->packed_weights << " mapped " << m->mapped_weights << " scratch "
@@ -44,6 +44,8 @@ std::string text_of(const model::Model& model, kv::Format kv_format) {
       << m->experts << " cycle " << m->expert_cycle;
   for (const auto& group : m->kv_groups)
     out << " pages " << group.window << ":" << group.page_bytes;
+  if (m->sees_images)
+    out << " tower " << m->tower << " scratch " << m->tower_scratch << " span " << m->span_rows_max;
   out << " token " << model.token_work().weight_bytes << ":" << model.token_work().macs;
   return out.str();
 }
@@ -55,7 +57,10 @@ std::string planned(Result<card::ModelCard> card, const Options& options) {
   const Result<std::unique_ptr<model::Model>> model =
       bind_model(choice->model_card, model_options(options, *choice), kLimit,
                  kernels::ops_for(choice->isa), choice->threads);
-  return model ? text_of(**model, choice->kv_format) : "error: " + model.error().message;
+  if (!model) return "error: " + model.error().message;
+  const Result<ImageTower> tower =
+      bind_image_tower(*choice, kernels::ops_for(choice->isa), choice->threads);
+  return tower ? text_of(**model, choice->kv_format, *tower) : "error: " + tower.error().message;
 }
 
 std::string from_headers(const std::string& path, const Options& options) {
@@ -113,7 +118,8 @@ TEST(Footprint, IsThatOfTheLoadedModel) {
   int loaded_count = 0;
   for (const char* name : {"llama", "qwen3_moe", "qwen3_next", "mlxconv_qwen3_next", "mamba",
                            "gemma3_text", "deepseek_v3", "gguf_qwen3_q4_k_m", "gguf_qwen3moe_q8_0",
-                           "gptq_qwen3_desc_act", "gguf_llama_split"}) {
+                           "gptq_qwen3_desc_act", "gguf_llama_split", "gemma3", "smolvlm", "qwen2_5_vl",
+                           "fastvlm"}) {
     const auto found = std::ranges::find_if(
         folders, [&](const std::string& folder) { return fs::path(folder).filename() == name; });
     if (found == folders.end()) continue;
@@ -129,11 +135,11 @@ TEST(Footprint, IsThatOfTheLoadedModel) {
       std::atomic<int> open_caches{0};
       const Result<LoadedModel> loaded = load_model(options, *choice, kLimit, team, open_caches);
       ASSERT_TRUE(loaded) << *found << ": " << loaded.error().message;
-      EXPECT_EQ(text_of(*loaded->model, choice->kv_format), expected) << *found;
+      EXPECT_EQ(text_of(*loaded->model, choice->kv_format, loaded->tower), expected) << *found;
       ++loaded_count;
     }
   }
-  EXPECT_GE(loaded_count, std::getenv("WEIR_FAMILIES") ? 8 : 2);
+  EXPECT_GE(loaded_count, std::getenv("WEIR_FAMILIES") ? 12 : 2);
 }
 
 TEST(Footprint, ErrorsOfHeadersNameTheModelAndTheKey) {

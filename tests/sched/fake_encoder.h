@@ -41,9 +41,10 @@ class FakeEncoder final : public exec::Encoder {
     most_ = std::max(most_, tasks.size());
     return static_cast<int32_t>(tasks.size());
   }
-  bool advance(int32_t sublayers) override {
-    CHECK(!tasks_.empty() && sublayers == 1);
+  bool advance(int64_t work) override {
+    CHECK(!tasks_.empty() && work > 0);
     if (on_advance) on_advance();
+    ++work_done_;
     if (++done_ < sublayers_) return false;
     for (const exec::EncodeTask& task : tasks_) fill(numbers_of(task), task.features);
     tasks_.clear();
@@ -61,6 +62,8 @@ class FakeEncoder final : public exec::Encoder {
       features[i] = static_cast<float>(mix(hash, i) % 4096) / 512.0f;
   }
 
+  int64_t work_done() const override { return work_done_; }
+
   size_t pictures() const { return pictures_; }  // That were begun.
   size_t most() const { return most_; }          // In one go.
   std::function<void()> on_advance;              // On the engine's thread.
@@ -71,6 +74,7 @@ class FakeEncoder final : public exec::Encoder {
   const int32_t sublayers_;
   std::vector<exec::EncodeTask> tasks_;
   int32_t done_ = 0;
+  int64_t work_done_ = 0;
   size_t pictures_ = 0;
   size_t most_ = 0;
 };

@@ -44,7 +44,8 @@ class RecordedEncoder final : public exec::Encoder {
     tasks_.assign(tasks.begin(), tasks.end());
     return static_cast<int32_t>(tasks.size());
   }
-  bool advance(int32_t) override {
+  int64_t work_done() const override { return 0; }
+  bool advance(int64_t) override {
     for (const exec::EncodeTask& task : tasks_) {
       const auto found = std::ranges::find(pictures_, task.pixels->numbers,
                                            &std::pair<std::vector<float>, std::vector<float>>::first);

@@ -76,7 +76,7 @@ class PictureCheck {
     std::vector<encoder::Picture> pictures;
     for (Encoded& encoded : out) pictures.push_back({&encoded.values, encoded.features});
     WEIR_TRY(encoder_->begin(pictures));
-    while (!encoder_->advance(*runtime_.team, 1)) {
+    while (!encoder_->advance(*runtime_.team, encoder::Encoder::kAllWork)) {
     }
     return out;
   }

@@ -73,7 +73,7 @@ class SoundCheck {
                             NAN);
     const encoder::Sound begun = {&values, rows};
     WEIR_TRY(encoder_->begin(std::span(&begun, 1)));
-    while (!encoder_->advance(*runtime_.team, 1)) {
+    while (!encoder_->advance(*runtime_.team, encoder::Encoder::kAllWork)) {
     }
     return rows;
   }

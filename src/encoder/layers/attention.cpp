@@ -14,6 +14,8 @@ using kernels::kPageTokens;
 
 // Rows of a claim of attention: so many queries share the keys that a kernel has widened.
 constexpr int32_t kQueryRows = 128;
+// What the exponential of a score takes beside its products, in multiply-adds of these.
+constexpr int64_t kWorkOfScore = 32;
 
 class AttentionLayer final : public Layer {
  public:
@@ -55,6 +57,7 @@ class AttentionLayer final : public Layer {
   void run(const Pass& pass) const override {
     float* normed = pass.ws.at(normed_);
     claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
+      if (begin == 0) number_pages(pass);
       for (int32_t r = begin; r < end; ++r)
         normalise(pass.ops, pre_, pass.rows + int64_t{r} * width_, width_,
                   normed + int64_t{r} * width_);
@@ -104,11 +107,12 @@ class AttentionLayer final : public Layer {
     return view.row_begin / kPageTokens + static_cast<int32_t>(&view - pass.views.data());
   }
 
+  void number_pages(const Pass& pass) const {
+    int32_t* numbers = pass.ws.at(page_numbers_);
+    std::iota(numbers, numbers + pass.count() / kPageTokens + pass.views.size() + 1, 0);
+  }
+
   void project(const Pass& pass) const {
-    if (pass.member == 0) {
-      int32_t* numbers = pass.ws.at(page_numbers_);
-      std::iota(numbers, numbers + pass.count() / kPageTokens + pass.views.size() + 1, 0);
-    }
     float* qkv = pass.ws.at(qkv_);
     in_.run(pass, pass.ws.at(normed_), 0, pass.count(), [&](const Block& block) {
       const auto first = static_cast<int32_t>(block.weight) * inner_;
@@ -189,20 +193,46 @@ class AttentionLayer final : public Layer {
     pass.ops.store_values(kv, page, at % kPageTokens, 0, op_.heads, v);
   }
 
+  // Rows of a view that see each other.
+  struct Span {
+    const View* view = nullptr;
+    int32_t begin = 0, end = 0;
+
+    int32_t rows() const { return end - begin; }
+    int32_t blocks() const { return (rows() + kQueryRows - 1) / kQueryRows; }
+  };
+  Span span_from(const View* view, int32_t begin) const {
+    return {view, begin, op_.windows ? view->window_end(begin) : view->rows()};
+  }
+  Span span_after(const Span& span) const {
+    return span.end < span.view->rows() ? span_from(span.view, span.end)
+                                        : span_from(span.view + 1, 0);
+  }
+
   void attend(const Pass& pass) const {
-    int64_t first = 0;  // Claims of the rows before.
-    int64_t claim = pass.team.claim();
+    int64_t claims = 0;
+    int32_t longest = 0;
     for (const View& view : pass.views)
-      for (int32_t begin = 0, end = 0; begin < view.rows(); begin = end) {
-        end = op_.windows ? view.window_end(begin) : view.rows();
-        const int32_t blocks = (end - begin + kQueryRows - 1) / kQueryRows;
-        for (; claim < first + int64_t{blocks} * op_.heads; claim = pass.team.claim()) {
-          const auto head = static_cast<int32_t>((claim - first) / blocks);
-          const auto block = static_cast<int32_t>((claim - first) % blocks);
-          attend_rows(pass, view, head, {begin, end}, begin + block * kQueryRows);
-        }
-        first += int64_t{blocks} * op_.heads;
+      for (int32_t row = 0; row < view.rows();) {
+        const Span span = span_from(&view, row);
+        claims += int64_t{span.blocks()} * op_.heads;
+        longest = std::max(longest, span.rows());
+        row = span.end;
       }
+    const int64_t work = int64_t{std::min(kQueryRows, longest)} * longest *
+                         (int64_t{2} * step_ + kWorkOfScore);
+    Span span = span_from(pass.views.data(), 0);
+    int64_t first = 0;  // Claims of the spans before.
+    claim_blocks(pass, claims, work, [&](int64_t claim) {
+      while (claim - first >= int64_t{span.blocks()} * op_.heads) {
+        first += int64_t{span.blocks()} * op_.heads;
+        span = span_after(span);
+      }
+      const auto head = static_cast<int32_t>((claim - first) / span.blocks());
+      const auto block = static_cast<int32_t>((claim - first) % span.blocks());
+      attend_rows(pass, *span.view, head, {span.begin, span.end},
+                  span.begin + block * kQueryRows);
+    });
   }
   // So many rows of a view as a claim has, from `row` on: they see those of `span`.
   void attend_rows(const Pass& pass, const View& view, int32_t head, model::Mask span,

@@ -132,7 +132,8 @@ class SqueezeExciteLayer final : public Layer {
 
   bool moves_rows() const override { return false; }
   void run(const Pass& pass) const override {
-    claim_blocks(pass, std::ssize(pass.views), [&](int64_t view) { weigh(pass, view); });
+    const int64_t work = int64_t{pass.count()} * width_;
+    claim_blocks(pass, std::ssize(pass.views), work, [&](int64_t view) { weigh(pass, view); });
     pass.barrier();
     claim_rows(pass, pass.count(), [&](int32_t begin, int32_t end) {
       for (int32_t r = begin; r < end; ++r) {

@@ -109,7 +109,7 @@ class TimeConvLayer final : public Layer {
         }
       });
       pass.barrier();
-      if (pass.member == 0)
+      claim_blocks(pass, 1, pass.count_after(), [&](int64_t) {
         for (const View& view : pass.after) {
           double sum = 0, numbers = 0;
           for (int64_t r = view.row_begin; r < view.row_end(); ++r) {
@@ -118,6 +118,7 @@ class TimeConvLayer final : public Layer {
             moments[2 * r + which] = sum / numbers;
           }
         }
+      });
       pass.barrier();
     }
   }

@@ -156,7 +156,7 @@ InnerBuffers InnerBuffers::ask(ScratchPlan& scratch, std::span<const FfnWeights>
   bool floats = false;
   uint8_t forms = 0;
   for (const FfnWeights& ffn : networks) {
-    floats |= !ffn.down.int8 || ffn.finishes_rows() || ffn.down.target >= 0;
+    floats |= ffn.down.reads_floats() || ffn.finishes_rows() || ffn.down.target >= 0;
     forms |= ffn.down.forms();
   }
   const int64_t width = networks[0].spec.width;

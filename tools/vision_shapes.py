@@ -1,0 +1,99 @@
+"""Vision models in published shapes, for tools/make_model: towers in bf16 before texts that it writes."""
+import json
+
+import numpy
+
+
+def bf16(out, name, *shape, deviation=0.02, mean=0.0):
+    values = out.random.random(shape, numpy.float32)
+    values -= 0.5
+    values *= 12 ** 0.5 * deviation
+    values += mean
+    out.add(name, (values.view(numpy.uint32) >> 16).astype(numpy.uint16))
+
+
+def siglip(out, root, width, wide, layers, patch, side):
+    """A tower of side x side patches; deviations keep what its sublayers add at about a tenth of the rows."""
+    def linear(name, rows, inputs, gain=1.0):
+        bf16(out, f"{name}.weight", rows, inputs, deviation=gain / inputs ** 0.5)
+        bf16(out, f"{name}.bias", rows)
+
+    def norm(name):
+        bf16(out, f"{name}.weight", width, mean=1.0)
+        bf16(out, f"{name}.bias", width)
+    bf16(out, f"{root}.embeddings.patch_embedding.weight", width, 3, patch, patch)
+    bf16(out, f"{root}.embeddings.patch_embedding.bias", width)
+    bf16(out, f"{root}.embeddings.position_embedding.weight", side * side, width)
+    for i in range(layers):
+        layer = f"{root}.encoder.layers.{i}"
+        norm(f"{layer}.layer_norm1")
+        norm(f"{layer}.layer_norm2")
+        for name in ("q_proj", "k_proj", "v_proj"):
+            linear(f"{layer}.self_attn.{name}", width, width)
+        linear(f"{layer}.self_attn.out_proj", width, width, gain=0.1)
+        linear(f"{layer}.mlp.fc1", wide, width)
+        linear(f"{layer}.mlp.fc2", width, wide, gain=0.1)
+    norm(f"{root}.post_layernorm")
+
+
+class SmolVlm:
+    """SmolVLM-256M: SigLIP-base (93 million weights) on tiles of 512, before SmolLM2-135M."""
+    text = "model.text_model."
+    marks = ["<fake_token_around_image>", "<global-img>", "<image>"] + [
+        f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
+    processor = dict(image_processor_type="SmolVLMImageProcessor", do_convert_rgb=True, do_image_splitting=True,
+                     do_normalize=True, do_pad=True, do_rescale=True, do_resize=True, resample=1,
+                     rescale_factor=1 / 255, max_image_size=dict(longest_edge=512), size=dict(longest_edge=2048),
+                     image_mean=[0.5] * 3, image_std=[0.5] * 3)
+
+    @staticmethod
+    def tower(out, hidden):
+        siglip(out, "model.vision_model", 768, 3072, 12, 16, 32)
+        bf16(out, "model.connector.modality_projection.proj.weight", hidden, 16 * 768, deviation=1 / (16 * 768) ** 0.5)
+
+    @staticmethod
+    def config(text, ids):
+        return dict(architectures=["SmolVLMForConditionalGeneration"], model_type="smolvlm", scale_factor=4,
+                    image_token_id=ids["<image>"], tie_word_embeddings=True, vocab_size=text["vocab_size"],
+                    text_config=text,
+                    vision_config=dict(model_type="smolvlm_vision", hidden_size=768, intermediate_size=3072,
+                                       num_hidden_layers=12, num_attention_heads=12, patch_size=16, image_size=512,
+                                       max_image_size=dict(longest_edge=512), size=dict(longest_edge=2048)))
+
+
+class Gemma3:
+    """SigLIP's 400 million weights at 896 x 896, as Gemma 3 has them, before a text of SmolLM2-135M's size."""
+    text = "language_model.model."
+    marks = ["<start_of_image>", "<end_of_image>", "<image_soft_token>"]
+    processor = dict(image_processor_type="Gemma3ImageProcessor", do_convert_rgb=None, do_normalize=True,
+                     do_pan_and_scan=None, do_rescale=True, do_resize=True, resample=2, rescale_factor=1 / 255,
+                     size=dict(height=896, width=896), image_mean=[0.5] * 3, image_std=[0.5] * 3)
+
+    @staticmethod
+    def tower(out, hidden):
+        siglip(out, "vision_tower.vision_model", 1152, 4304, 27, 14, 64)
+        bf16(out, "multi_modal_projector.mm_input_projection_weight", 1152, hidden, deviation=1 / 1152 ** 0.5)
+        bf16(out, "multi_modal_projector.mm_soft_emb_norm.weight", 1152)
+
+    @staticmethod
+    def config(text, ids):
+        return dict(architectures=["Gemma3ForConditionalGeneration"], model_type="gemma3", mm_tokens_per_image=256,
+                    boi_token_index=ids["<start_of_image>"], eoi_token_index=ids["<end_of_image>"],
+                    image_token_index=ids["<image_soft_token>"], text_config=text,
+                    vision_config=dict(model_type="siglip_vision_model", hidden_size=1152, intermediate_size=4304,
+                                       num_hidden_layers=27, num_attention_heads=16, patch_size=14, image_size=896,
+                                       vision_use_head=False))
+
+
+def add_marks(folder, marks, first):
+    """Adds special tokens to the folder's tokenizer.json; their ids by text."""
+    path = f"{folder}/tokenizer.json"
+    with open(path) as file:
+        tokenizer = json.load(file)
+    ids = {text: first + i for i, text in enumerate(marks)}
+    for text, number in ids.items():
+        tokenizer["added_tokens"].append(dict(id=number, content=text, single_word=False, lstrip=False, rstrip=False,
+                                              normalized=False, special=True))
+    with open(path, "w") as file:
+        json.dump(tokenizer, file)
+    return ids
