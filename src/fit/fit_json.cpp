@@ -85,16 +85,16 @@ Result<ModelFootprint> read_footprint(JsonValue value) {
   };
   if (value.get(object) != simdjson::SUCCESS) return wrong("an object");
   model.sees_images = json_get(object, kImageBytes[0].name).has_value();
-  std::vector<Bytes> bytes(std::begin(kBytes), std::end(kBytes));
-  std::vector<Count> counts(std::begin(kCounts), std::end(kCounts));
+  std::vector<Bytes> all_bytes(std::begin(kBytes), std::end(kBytes));
+  std::vector<Count> all_counts(std::begin(kCounts), std::end(kCounts));
   if (model.sees_images) {
-    bytes.insert(bytes.end(), std::begin(kImageBytes), std::end(kImageBytes));
-    counts.push_back(kSpanRows);
+    all_bytes.insert(all_bytes.end(), std::begin(kImageBytes), std::end(kImageBytes));
+    all_counts.push_back(kSpanRows);
   }
-  for (const Bytes& one : bytes)
+  for (const Bytes& one : all_bytes)
     if (!number(object, one.name, kBytesMax, model.*one.field))
       return wrong(std::string("bytes as '") + one.name + "'");
-  for (const Count& one : counts) {
+  for (const Count& one : all_counts) {
     int64_t count = 0;
     if (!number(object, one.name, INT32_MAX, count))
       return wrong(std::string("a count as '") + one.name + "'");
