@@ -33,7 +33,7 @@ Result<void> report(const Options& options, const MemoryLimit& limit, const fit:
   const std::vector<fit::Way> elsewhere =
       found.here ? std::vector<fit::Way>{} : fit::Catalogue::built_in().others(found.id, options);
   WEIR_ASSIGN(const fit::Assessment assessment,
-              fit::assess(options, limit, choice, *model, tower, elsewhere, found.disk));
+              fit::assess(options, limit, choice, *model, towers, elsewhere, found.disk));
   const std::optional<MemoryPlan> plan = planned ? std::optional(*planned) : std::nullopt;
   const ModelReport report = {options, found, choice, *model, needed, plan, assessment};
   if (options.json) return print_info_json(report), Result<void>();

@@ -33,13 +33,13 @@ struct Candidate {
 
 class Assessor {
  public:
-  // `first`: of the model with the options as they are, its tower included, which no option changes.
+  // `first`: of the model with the options as they are, its encoders of media included, which no option changes.
   Assessor(const Options& options, const MemoryLimit& limit, const ModelChoice& choice,
-           const ImageTower& tower, ModelFootprint first)
+           const MediaTowers& towers, ModelFootprint first)
       : options_(options),
         limit_(limit),
         choice_(choice),
-        tower_(tower),
+        towers_(towers),
         first_(std::move(first)) {}
 
   // Judges the model as it is bound with these options. False: it does not run so.
@@ -63,7 +63,7 @@ class Assessor {
         bind_model(choice_.model_card, model_options(options, choice_), limit_,
                    kernels::ops_for(choice_.isa), choice_.threads);
     if (!model) return false;
-    const Result<ModelFootprint> taken = footprint(**model, choice_.kv_format, tower_);
+    const Result<ModelFootprint> taken = footprint(**model, choice_.kv_format, towers_);
     return taken && judge_bound(options, **model, *taken, std::move(flags), less);
   }
   bool judge_elsewhere(const Way& way) {
@@ -103,7 +103,7 @@ class Assessor {
   const Options& options_;
   const MemoryLimit& limit_;
   const ModelChoice& choice_;
-  const ImageTower& tower_;
+  const MediaTowers& towers_;
   const ModelFootprint first_;
   std::vector<Candidate> candidates_;
 };
@@ -112,10 +112,10 @@ class Assessor {
 
 Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
                           const ModelChoice& choice, const model::Model& bound,
-                          const ImageTower& tower, std::span<const Way> elsewhere,
+                          const MediaTowers& towers, std::span<const Way> elsewhere,
                           const std::string& disk) {
-  WEIR_ASSIGN(const ModelFootprint first, footprint(bound, choice.kv_format, tower));
-  Assessor assessor(options, limit, choice, tower, first);
+  WEIR_ASSIGN(const ModelFootprint first, footprint(bound, choice.kv_format, towers));
+  Assessor assessor(options, limit, choice, towers, first);
   const auto runs_somehow = [&] {
     if (assessor.judge_bound(options, bound, first, "", false)) return true;
     if (!options.stream_experts && has_experts(bound.spec())) {
@@ -126,7 +126,7 @@ Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
     if (choice.kv_format == kernels::FloatType::kF32) {
       Options halved = options;
       halved.kv_cache = kernels::FloatType::kF16;
-      const Result<ModelFootprint> taken = footprint(bound, kernels::FloatType::kF16, tower);
+      const Result<ModelFootprint> taken = footprint(bound, kernels::FloatType::kF16, towers);
       if (taken && assessor.judge_bound(halved, bound, *taken, "--kv-cache f16", true)) return true;
     }
     for (const Way& way : elsewhere)
@@ -150,9 +150,9 @@ Result<Assessment> assess(const Options& options, const MemoryLimit& limit, cons
     WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
                 bind_model(choice.model_card, model_options(options, choice), limit,
                            kernels::ops_for(choice.isa), choice.threads));
-    WEIR_ASSIGN(const ImageTower tower,
-                bind_image_tower(choice, kernels::ops_for(choice.isa), choice.threads));
-    return assess(options, limit, choice, *model, tower, {}, found.disk);
+    WEIR_ASSIGN(const MediaTowers towers,
+                bind_media_towers(choice, kernels::ops_for(choice.isa), choice.threads));
+    return assess(options, limit, choice, *model, towers, {}, found.disk);
   }();
   return assessed ? assessed : not_read(assessed.error());
 }

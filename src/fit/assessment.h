@@ -14,7 +14,7 @@
 #include "fit/speed.h"
 #include "fit/verdict.h"
 #include "model/model.h"
-#include "program/image_tower.h"
+#include "program/media_towers.h"
 #include "program/model_choice.h"
 
 namespace weir::fit {
@@ -24,11 +24,11 @@ struct Assessment {
   std::optional<Speed> speed;  // Of the way that `fit` tells; nullopt: not measured, or unknown.
 };
 
-// `bound`, `tower`: the model as the options have it. `elsewhere`: other files of the same model, in
+// `bound`, `towers`: the model as the options have it. `elsewhere`: other files of the same model, in
 // fewer bits. `disk`: a path on the disk that has the model, or would; for the speed of experts.
 Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
                           const ModelChoice& choice, const model::Model& bound,
-                          const ImageTower& tower, std::span<const Way> elsewhere,
+                          const MediaTowers& towers, std::span<const Way> elsewhere,
                           const std::string& disk);
 
 // The same of files that are not bound yet. Errors are not about the model: those are a verdict.

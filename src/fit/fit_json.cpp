@@ -26,9 +26,11 @@ constexpr Count kCounts[] = {{"slab_rows", &ModelFootprint::slab_rows},
                              {"context", &ModelFootprint::context_max},
                              {"vocab", &ModelFootprint::vocab_size},
                              {"hidden", &ModelFootprint::hidden_size}};
-// Of models that see images only.
-constexpr Bytes kImageBytes[] = {{"tower", &ModelFootprint::tower},
-                                 {"tower_scratch", &ModelFootprint::tower_scratch}};
+// Of models that take images or sounds only.
+constexpr Bytes kMediaBytes[] = {{"tower", &ModelFootprint::image_tower},
+                                 {"tower_scratch", &ModelFootprint::image_scratch},
+                                 {"sounds", &ModelFootprint::sound_encoder},
+                                 {"sounds_scratch", &ModelFootprint::sound_scratch}};
 constexpr Count kSpanRows = {"span_rows", &ModelFootprint::span_rows_max};
 
 }  // namespace
@@ -62,8 +64,8 @@ void write_json(JsonWriter& w, const ModelFootprint& model) {
   w.begin_object();
   for (const Bytes& one : kBytes) w.field(one.name, model.*one.field);
   for (const Count& one : kCounts) w.field(one.name, model.*one.field);
-  if (model.sees_images) {
-    for (const Bytes& one : kImageBytes) w.field(one.name, model.*one.field);
+  if (model.takes_media()) {
+    for (const Bytes& one : kMediaBytes) w.field(one.name, model.*one.field);
     w.field(kSpanRows.name, model.*kSpanRows.field);
   }
   w.key("pages").begin_array();
@@ -84,11 +86,11 @@ Result<ModelFootprint> read_footprint(JsonValue value) {
     return member && member->get(out) == simdjson::SUCCESS && out >= 0 && out <= max;
   };
   if (value.get(object) != simdjson::SUCCESS) return wrong("an object");
-  model.sees_images = json_get(object, kImageBytes[0].name).has_value();
+  const bool takes_media = json_get(object, kMediaBytes[0].name).has_value();
   std::vector<Bytes> all_bytes(std::begin(kBytes), std::end(kBytes));
   std::vector<Count> all_counts(std::begin(kCounts), std::end(kCounts));
-  if (model.sees_images) {
-    all_bytes.insert(all_bytes.end(), std::begin(kImageBytes), std::end(kImageBytes));
+  if (takes_media) {
+    all_bytes.insert(all_bytes.end(), std::begin(kMediaBytes), std::end(kMediaBytes));
     all_counts.push_back(kSpanRows);
   }
   for (const Bytes& one : all_bytes)

@@ -34,8 +34,8 @@ Options options_with(bool stream, int32_t bits) {
 }
 
 // All that a plan knows of a model, and what a token costs; or why there is none.
-std::string text_of(const model::Model& model, kv::Format kv_format, const ImageTower& tower) {
-  const Result<ModelFootprint> m = footprint(model, kv_format, tower);
+std::string text_of(const model::Model& model, kv::Format kv_format, const MediaTowers& towers) {
+  const Result<ModelFootprint> m = footprint(model, kv_format, towers);
   if (!m) return "error: " + m.error().message;
   std::ostringstream out;
   out << "packed " << m->packed_weights << " mapped " << m->mapped_weights << " scratch "
@@ -44,8 +44,9 @@ std::string text_of(const model::Model& model, kv::Format kv_format, const Image
       << m->experts << " cycle " << m->expert_cycle;
   for (const auto& group : m->kv_groups)
     out << " pages " << group.window << ":" << group.page_bytes;
-  if (m->sees_images)
-    out << " tower " << m->tower << " scratch " << m->tower_scratch << " span " << m->span_rows_max;
+  if (m->takes_media())
+    out << " tower " << m->image_tower << ":" << m->image_scratch << " sounds " << m->sound_encoder
+        << ":" << m->sound_scratch << " span " << m->span_rows_max;
   out << " token " << model.token_work().weight_bytes << ":" << model.token_work().macs;
   return out.str();
 }
@@ -58,9 +59,9 @@ std::string planned(Result<card::ModelCard> card, const Options& options) {
       bind_model(choice->model_card, model_options(options, *choice), kLimit,
                  kernels::ops_for(choice->isa), choice->threads);
   if (!model) return "error: " + model.error().message;
-  const Result<ImageTower> tower =
-      bind_image_tower(*choice, kernels::ops_for(choice->isa), choice->threads);
-  return tower ? text_of(**model, choice->kv_format, *tower) : "error: " + tower.error().message;
+  const Result<MediaTowers> towers =
+      bind_media_towers(*choice, kernels::ops_for(choice->isa), choice->threads);
+  return towers ? text_of(**model, choice->kv_format, *towers) : "error: " + towers.error().message;
 }
 
 std::string from_headers(const std::string& path, const Options& options) {
@@ -135,7 +136,7 @@ TEST(Footprint, IsThatOfTheLoadedModel) {
       std::atomic<int> open_caches{0};
       const Result<LoadedModel> loaded = load_model(options, *choice, kLimit, team, open_caches);
       ASSERT_TRUE(loaded) << *found << ": " << loaded.error().message;
-      EXPECT_EQ(text_of(*loaded->model, choice->kv_format, loaded->tower), expected) << *found;
+      EXPECT_EQ(text_of(*loaded->model, choice->kv_format, loaded->towers), expected) << *found;
       ++loaded_count;
     }
   }
