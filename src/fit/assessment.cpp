@@ -33,7 +33,8 @@ struct Candidate {
 
 class Assessor {
  public:
-  // `first`: of the model with the options as they are, its encoders of media included, which no option changes.
+  // `first`: of the model with the options as they are, its encoders of media included, which no
+  // option changes.
   Assessor(const Options& options, const MemoryLimit& limit, const ModelChoice& choice,
            const MediaTowers& towers, ModelFootprint first)
       : options_(options),
