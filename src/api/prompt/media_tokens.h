@@ -1,5 +1,5 @@
-// The tokens of a prompt with pictures and sounds: each one's placeholder in the place of its mark, and where in
-// the prompt its rows of features go.
+// The tokens of a prompt with pictures and sounds: each one's placeholder in the place of its mark,
+// and where in the prompt its rows of features go.
 //
 // Threads: any; slow work for a pool thread.
 #pragma once
