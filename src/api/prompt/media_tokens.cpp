@@ -65,7 +65,7 @@ class Expander {
   };
   struct Count {
     size_t found = 0;  // Marks,
-    size_t taken = 0;  // and how many of the media, of other kinds among them, come after the last.
+    size_t taken = 0;  // and how many of the media, of other kinds among them, have been passed.
   };
 
   Next find(std::string_view text, size_t from) const {
