@@ -88,6 +88,7 @@ Result<ModelCard> ModelCard::open(ModelFiles model_files, std::span<const std::s
     WEIR_ASSIGN(card.embedding, read_embedding_settings(card.files, modules));
     WEIR_ASSIGN(card.rerank, read_rerank_settings(card.files, root, modules));
     WEIR_ASSIGN(card.preprocessor, read_preprocessor(card.files));
+    WEIR_ASSIGN(card.video_preprocessor, card.files.read_json("video_preprocessor_config.json"));
     WEIR_ASSIGN(Checkpoint checkpoint, open_safetensors(card.files));
     card.tensors = std::make_shared<const Checkpoint>(std::move(checkpoint));
     return {};

@@ -50,6 +50,23 @@ Result<void> check_spans(const PromptMedia& media, int64_t prompt_tokens,
   }
 }
 
+// After the moments of a video that begins with `first`.
+std::vector<Picture>::const_iterator end_of_video(const PromptMedia& media,
+                                                  std::vector<Picture>::const_iterator first) {
+  return std::find_if_not(first + 1, media.pictures.end(),
+                          [](const Picture& picture) { return picture.goes_on; });
+}
+
+// How much further than by their tokens positions go on after pictures that begin together.
+int32_t shift_past(std::span<const Picture> pictures) {
+  int32_t length = 0, tokens = 0;
+  for (const Picture& picture : pictures) {
+    length = std::max({length, picture.step + 1, picture.grid_rows, picture.grid_columns});
+    tokens += picture.tokens;
+  }
+  return length - tokens;
+}
+
 }  // namespace
 
 MediaHash hash_of(const PictureInput& input) {
@@ -73,6 +90,11 @@ MediaHash hash_of(const PictureInput& input) {
   return kv::hash128(bytes_of(words));
 }
 
+MediaHash hash_at(const MediaHash& hash, int32_t step) {
+  const std::array<uint64_t, 3> words = {hash[0], hash[1], static_cast<uint64_t>(step)};
+  return kv::hash128({reinterpret_cast<const char*>(words.data()), sizeof words});
+}
+
 int32_t Picture::features() const {
   int32_t features = 0;
   for (const FeatureRun& run : runs) features += run.count;
@@ -89,6 +111,8 @@ Result<void> check_media(const PromptMedia& media, int64_t prompt_tokens,
                           int64_t{picture.grid_rows} * picture.grid_columns == picture.tokens;
     if (limits.three_positions && !one_view)
       return fail(ErrorCode::kInvalid, "Expected a picture of one view, with its grid");
+    if (picture.goes_on && (&picture == &media.pictures.front() || picture.first != begin))
+      return fail(ErrorCode::kInvalid, "Expected moments of a video one after another");
     begin = picture.end();
     rows += picture.features();
   }
@@ -158,25 +182,34 @@ void append_prompt(std::span<const int32_t> tokens, const PromptMedia* media, Te
 
 int32_t shift_of(const PromptMedia& media) {
   int32_t shift = 0;
-  for (const Picture& picture : media.pictures)
-    shift += std::max(picture.grid_rows, picture.grid_columns) - picture.tokens;
+  for (auto first = media.pictures.begin(); first != media.pictures.end();) {
+    const auto end = end_of_video(media, first);
+    shift += shift_past({first, end});
+    first = end;
+  }
   return shift;
 }
 
 void rope_positions(const PromptMedia& media, int32_t first,
                     std::span<model::RopePosition> positions) {
   int32_t shift = 0;
-  auto picture = media.pictures.begin();
-  const auto past = [&picture] {
-    return std::max(picture->grid_rows, picture->grid_columns) - picture->tokens;
-  };
+  const auto end = media.pictures.end();
+  // The next picture that tokens stand for, and the video that it is of, or itself.
+  auto picture = media.pictures.begin(), video = picture, video_end = picture;
+  if (picture != end) video_end = end_of_video(media, video);
   for (int32_t i = first; model::RopePosition& position : positions) {
-    for (; picture != media.pictures.end() && picture->end() <= i; ++picture) shift += past();
+    while (picture != end && picture->end() <= i) {
+      if (++picture != video_end) continue;
+      shift += shift_past({video, video_end});
+      video = picture;
+      if (picture != end) video_end = end_of_video(media, video);
+    }
     const int32_t text = i + shift;
     position = {text, text, text};
-    if (picture != media.pictures.end() && i >= picture->first) {
-      const int32_t begin = picture->first + shift, at = i - picture->first;
-      position = {begin, begin + at / picture->grid_columns, begin + at % picture->grid_columns};
+    if (picture != end && i >= picture->first) {
+      const int32_t begin = video->first + shift, at = i - picture->first;
+      position = {begin + picture->step, begin + at / picture->grid_columns,
+                  begin + at % picture->grid_columns};
     }
     ++i;
   }

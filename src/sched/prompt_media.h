@@ -37,6 +37,9 @@ struct PictureInput {
 // have made of them.
 MediaHash hash_of(const PictureInput& input);
 
+// Of the same picture as a moment of a video that goes on, so much later than the first one.
+MediaHash hash_at(const MediaHash& hash, int32_t step);
+
 // Tokens [first, first + count) of the prompt begin with the picture's next `count` rows of features.
 struct FeatureRun {
   int32_t first = 0;
@@ -56,6 +59,10 @@ struct Picture {
   // positions, they may be 0.
   int32_t grid_rows = 0;
   int32_t grid_columns = 0;
+  // Moments of a video whose tokens follow each other without marks: all but the first `go_on`, which
+  // says that their positions begin where those of the picture before do, `step` further in time.
+  bool goes_on = false;
+  int32_t step = 0;
   MediaHash hash{};
   std::shared_ptr<const PictureInput> input{};  // Not null.
 
@@ -96,7 +103,8 @@ model::Mask span_after(const PromptMedia& media, model::BothWays both_ways, int3
 void append_prompt(std::span<const int32_t> tokens, const PromptMedia* media, TextIndex& text);
 
 // Where positions are three numbers: a picture's tokens have those of their row and column, and what
-// follows goes on after the larger of its sides. So a text has positions of one number, by which
+// follows goes on after the larger of its sides; after a video after the larger of its time and
+// sides. So a text has positions of one number, by which
 // later tokens lie so much further on: shift_of() after all pictures.
 int32_t shift_of(const PromptMedia& media);
 // Of the tokens from `first` on, as many as `positions` holds.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/openai/video_part.h"
 #include "api/prompt/content_part.h"
 #include "api/request/json_fields.h"
 
@@ -34,7 +35,8 @@ Result<void> refuse_file_id(const std::string& path, JsonObject part) {
   return {};
 }
 
-// `image_url`, a string or an object with a `url`, as chats and responses have it.
+}  // namespace
+
 Result<PictureSource> picture_of_image(const std::string& path, JsonObject part) {
   WEIR_TRY(refuse_file_id(path, part));
   WEIR_ASSIGN(const JsonValue value, required_member(path, part, "image_url"));
@@ -54,6 +56,8 @@ Result<PictureSource> picture_of_image(const std::string& path, JsonObject part)
   WEIR_TRY(read_detail(path, part, source));
   return source;
 }
+
+namespace {
 
 // A file whose data are an image.
 Result<PictureSource> picture_of_file(const std::string& path, JsonObject file) {
@@ -81,7 +85,8 @@ constexpr auto kPartTypes =
                              {"file", PartKind::kPicture, "", &picture_of_file_part},
                              {"input_file", PartKind::kPicture, "", &picture_of_file},
                              {"input_audio", PartKind::kAudio},
-                             {"video_url", PartKind::kOther}});
+                             {"video", PartKind::kVideo, "", nullptr, &frames_of_video},
+                             {"video_url", PartKind::kVideo, "", nullptr, &frames_of_video_url}});
 
 Result<MessageContent> content_of(std::string_view path, JsonValue content,
                                   std::vector<PictureSource>* pictures) {

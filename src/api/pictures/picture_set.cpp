@@ -23,9 +23,10 @@ constexpr int kLowSide = 512;
 
 Result<void> check_source(const ApiConfig& config, const PictureSource& source) {
   if (source.kind == PictureSource::Kind::kRemote && config.media == nullptr)
-    return unsupported(source.field,
-                       "this server fetches nothing from web addresses (--allow-remote-media): send "
-                       "the image itself, as a data: URL");
+    return unsupported(
+        source.field,
+        "this server fetches nothing from web addresses (--allow-remote-media): send "
+        "the image itself, as a data: URL");
   if (source.kind == PictureSource::Kind::kFile && config.pictures.folder.empty())
     return unsupported(source.field,
                        "this server reads no files of its own (--media-path): send the image "
@@ -72,6 +73,8 @@ media::Image within_side(media::Image image, int side) {
                        media::Arithmetic::kTorch);
 }
 
+Error left() { return {ErrorCode::kCancelled, "The client has left."}; }
+
 }  // namespace
 
 Result<void> check_pictures(const ApiConfig& config, std::span<const PictureSource> sources) {
@@ -81,12 +84,16 @@ Result<void> check_pictures(const ApiConfig& config, std::span<const PictureSour
                        concat({"this model does not support images: ", config.images_refusal}));
   const auto most = static_cast<size_t>(config.pictures.count_max);
   if (sources.size() > most)
-    return picture_error(sources[most].field,
-                         concat({"a request may have at most ", std::to_string(most),
-                                 " images (--max-images), this one has ",
-                                 std::to_string(sources.size())}),
-                         "too_many_images");
-  for (const PictureSource& source : sources) WEIR_TRY(check_source(config, source));
+    return picture_error(
+        sources[most].field,
+        concat({"a request may have at most ", std::to_string(most),
+                " images (--max-images), this one has ", std::to_string(sources.size())}),
+        "too_many_images");
+  for (const PictureSource& source : sources) {
+    WEIR_TRY(check_source(config, source));
+    if (source.frame && !config.processor->video.taken)
+      return unsupported(source.frame->part, "this model does not support videos");
+  }
   return {};
 }
 
@@ -137,10 +144,11 @@ void PictureSet::fail(Error error) {
 void PictureSet::read(MemoryBudget& budget, const grammar::Interrupt& interrupt) {
   CHECK(wanted_);
   for (size_t i = 0; i < sources_.size(); ++i) {
-    if (interrupt.stopped()) return fail({ErrorCode::kCancelled, "The client has left."});
-    Result<SeenPicture> seen = see(budget, i);
-    if (!seen) return fail(std::move(seen).error());
-    seen_.push_back(*std::move(seen));
+    if (interrupt.stopped()) return fail(left());
+    const std::optional<FramePlace>& frame = sources_[i].frame;
+    if (Result<void> done = frame ? see_video(budget, i, interrupt) : see(budget, i); !done)
+      return fail(std::move(done).error());
+    if (frame) i += static_cast<size_t>(frame->count) - 1;
   }
   wanted_ = false;
   read_ = true;
@@ -168,8 +176,8 @@ Result<std::string> PictureSet::bytes_of(MemoryBudget& budget, size_t index) {
 }
 
 // Refuses what will not fit the context before anything is computed of it.
-Result<void> PictureSet::check_tokens(const PictureSource& source, const media::ImagePlan& plan) {
-  tokens_ += media::token_count(*config_->processor, plan);
+Result<void> PictureSet::check_tokens(const PictureSource& source, int64_t tokens) {
+  tokens_ += tokens;
   if (tokens_ <= aim_.tokens_max) return {};
   const std::string most = std::to_string(aim_.tokens_max), found = std::to_string(tokens_);
   return weir::fail(ErrorCode::kContextLength,
@@ -181,46 +189,103 @@ Result<void> PictureSet::check_tokens(const PictureSource& source, const media::
                     source.field, "context_length_exceeded");
 }
 
-Result<SeenPicture> PictureSet::see(MemoryBudget& budget, size_t index) {
+Result<PictureSet::Decoded> PictureSet::decode(MemoryBudget& budget, size_t index) {
   const PictureSource& source = sources_[index];
-  const auto of_picture = [&](const Error& error) {
-    return picture_error(source.field, error);
-  };
-  const media::Processor& processor = *config_->processor;
   Result<std::string> bytes = bytes_of(budget, index);
-  if (!bytes) return of_picture(bytes.error());
-  MemoryLease decoding;
-  const media::ImageLimits limits = {
-      .file_bytes_max = config_->pictures.file_bytes_max,
-      .pixels_max = config_->pictures.pixels_max,
-      .admit = [&](int64_t pixels) {
-        return lease_picture(budget, aim_.caller, decoding, decoding_bytes(pixels));
-      }};
+  if (!bytes) return picture_error(source.field, bytes.error());
+  Decoded decoded;
+  const media::ImageLimits limits = {.file_bytes_max = config_->pictures.file_bytes_max,
+                                     .pixels_max = config_->pictures.pixels_max,
+                                     .admit = [&](int64_t pixels) {
+                                       return lease_picture(budget, aim_.caller, decoded.lease,
+                                                            decoding_bytes(pixels));
+                                     }};
   Result<media::Image> image = media::decode_image(*bytes, limits);
-  if (!image) return of_picture(image.error());
-  std::string().swap(*bytes);
-  if (source.at_most_512) image = within_side(*std::move(image), kLowSide);
-  Result<media::ImagePlan> plan =
-      media::plan_image(processor, {image->width, image->height});
-  if (!plan) return of_picture(plan.error());
-  WEIR_TRY(check_tokens(source, *plan));
-  SeenPicture seen{.plan = *plan};
-  if (aim_.only_counted) return seen;
-  // The memory goes when the engine has let go of the numbers.
+  if (!image) return picture_error(source.field, image.error());
+  decoded.image = *std::move(image);
+  if (source.at_most_512) decoded.image = within_side(std::move(decoded.image), kLowSide);
+  return decoded;
+}
+
+template <class Compute>
+Result<void> PictureSet::keep(MemoryBudget& budget, const PictureSource& source, SeenPicture seen,
+                              int64_t frames, const Compute& compute) {
   struct Held {
     MemoryLease lease;  // Declared first: given back after the numbers are freed.
     sched::PictureInput input;
   };
+  const media::Processor& processor = *config_->processor;
   MemoryLease working;
   const Result<void> room =
-      lease_picture(budget, aim_.caller, working, processing_bytes(processor, *plan));
-  if (!room) return of_picture(room.error());
+      lease_picture(budget, aim_.caller, working, processing_bytes(processor, seen.plan, frames));
+  if (!room) return picture_error(source.field, room.error());
   const auto held = std::make_shared<Held>();
-  held->input = {.plan = *plan, .pixels = media::pixel_values(processor, *plan, *image)};
-  held->lease = working.part(values_bytes(processor, *plan));
+  held->input = {.plan = seen.plan, .pixels = compute()};
+  held->lease = working.part(values_bytes(processor, seen.plan));
   seen.hash = sched::hash_of(held->input);
   seen.input = std::shared_ptr<const sched::PictureInput>(held, &held->input);
-  return seen;
+  seen_.push_back(std::move(seen));
+  return {};
+}
+
+Result<void> PictureSet::see(MemoryBudget& budget, size_t index) {
+  const PictureSource& source = sources_[index];
+  const media::Processor& processor = *config_->processor;
+  WEIR_ASSIGN(const Decoded decoded, decode(budget, index));
+  const media::Image& image = decoded.image;
+  Result<media::ImagePlan> plan = media::plan_image(processor, {image.width, image.height});
+  if (!plan) return picture_error(source.field, plan.error());
+  WEIR_TRY(check_tokens(source, media::token_count(processor, *plan)));
+  if (aim_.only_counted) {
+    seen_.push_back({.plan = *plan});
+    return {};
+  }
+  return keep(budget, source, {.plan = *plan}, 1,
+              [&] { return media::pixel_values(processor, *plan, image); });
+}
+
+Result<void> PictureSet::see_video(MemoryBudget& budget, size_t index,
+                                   const grammar::Interrupt& interrupt) {
+  const media::Processor& processor = *config_->processor;
+  const FramePlace place = *sources_[index].frame;
+  media::Size size;
+  std::shared_ptr<const media::VideoPlan> video;
+  const auto per_moment = static_cast<int64_t>(processor.frames);
+  for (int64_t moment = 0; !video || moment < video->moments; ++moment) {
+    if (interrupt.stopped()) return tl::unexpected<Error>(left());
+    std::vector<Decoded> decoded;
+    for (int64_t i = moment * per_moment; i < (moment + 1) * per_moment && i < place.count; ++i) {
+      const size_t source = index + static_cast<size_t>(i);
+      WEIR_ASSIGN(decoded.emplace_back(), decode(budget, source));
+      const media::Size found = {decoded.back().image.width, decoded.back().image.height};
+      if (i == 0) size = found;
+      if (found != size)
+        return picture_error(
+            sources_[source].field,
+            concat({"expected a frame of ", std::to_string(size.width), " x ",
+                    std::to_string(size.height), " pixels, as the video's first one, found ",
+                    std::to_string(found.width), " x ", std::to_string(found.height)}),
+            "image_parse_error");
+    }
+    if (!video) {
+      Result<media::VideoPlan> plan = media::plan_video(processor, size, place.count, place.rate);
+      if (!plan) return picture_error(place.part, plan.error());
+      video = std::make_shared<const media::VideoPlan>(*std::move(plan));
+      WEIR_TRY(check_tokens(sources_[index],
+                            video->moments * media::token_count(processor, video->frame)));
+    }
+    SeenPicture seen = {.plan = video->frame, .video = video, .moment = moment};
+    if (aim_.only_counted) {
+      seen_.push_back(std::move(seen));
+      continue;
+    }
+    std::vector<const media::Image*> frames;
+    for (const Decoded& frame : decoded) frames.push_back(&frame.image);
+    frames.resize(static_cast<size_t>(per_moment), frames.back());
+    WEIR_TRY(keep(budget, sources_[index], std::move(seen), per_moment,
+                  [&] { return media::moment_values(processor, video->frame, frames); }));
+  }
+  return {};
 }
 
 }  // namespace weir::api

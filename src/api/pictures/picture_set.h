@@ -1,5 +1,5 @@
-// PictureSet: the pictures of one request, on their way from where it says they are to what a tower
-// reads of them.
+// PictureSet: the pictures of one request, and the frames of its videos, on their way from where it
+// says they are to what a tower reads of them.
 //
 // Only preparing a request shows which pictures it has, and they take longer than all else of it. So
 // it is prepared twice. The first time ends where the pictures are found (want()); then web addresses
@@ -23,14 +23,19 @@
 #include "base/result.h"
 #include "grammar/interrupt.h"
 #include "media/processor/image_plan.h"
+#include "media/processor/video_plan.h"
 #include "sched/prompt_media.h"
 
 namespace weir::api {
 
+// A picture, or a moment of a video.
 struct SeenPicture {
   media::ImagePlan plan{};
   std::shared_ptr<const sched::PictureInput> input{};  // Null where pictures are only counted.
   sched::MediaHash hash{};
+  // Of a video, whose moments follow each other: which one it is. Null: a picture.
+  std::shared_ptr<const media::VideoPlan> video{};
+  int64_t moment = 0;
 };
 
 // Refuses pictures that the model does not see, too many of them, and sources that the server does
@@ -65,8 +70,20 @@ class PictureSet {
 
  private:
   Result<std::string> bytes_of(MemoryBudget& budget, size_t index);
-  Result<SeenPicture> see(MemoryBudget& budget, size_t index);
-  Result<void> check_tokens(const PictureSource& source, const media::ImagePlan& plan);
+  // A picture with the memory that it takes.
+  struct Decoded {
+    MemoryLease lease{};  // Declared first: given back after the picture is freed.
+    media::Image image{};
+  };
+  Result<Decoded> decode(MemoryBudget& budget, size_t index);
+  Result<void> see(MemoryBudget& budget, size_t index);
+  // The video whose frames begin at `index`.
+  Result<void> see_video(MemoryBudget& budget, size_t index, const grammar::Interrupt& interrupt);
+  // What a tower reads, with the memory that it takes until it is let go of.
+  template <class Compute>
+  Result<void> keep(MemoryBudget& budget, const PictureSource& source, SeenPicture seen,
+                    int64_t frames, const Compute& compute);
+  Result<void> check_tokens(const PictureSource& source, int64_t tokens);
 
   const ApiConfig* config_ = nullptr;
   Aim aim_;

@@ -1,6 +1,7 @@
 #include "api/prompt/content_part.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "api/request/json_fields.h"
@@ -30,12 +31,17 @@ Result<void> add_part(std::string_view path, JsonObject part, const PartType& ty
       out.add_picture();
       return {};
     }
+    case PartKind::kVideo: {
+      if (pictures == nullptr) return refused("videos can stand in messages only");
+      WEIR_ASSIGN(std::vector<PictureSource> frames, type.video(std::string(path), part));
+      std::ranges::move(frames, std::back_inserter(*pictures));
+      out.add_video();
+      return {};
+    }
     case PartKind::kAudio:
-      return refused("this model does not support audio");
-    case PartKind::kOther:
       break;
   }
-  return refused("this model does not support parts of type " + std::string(type.name));
+  return refused("this model does not support audio");
 }
 
 }  // namespace weir::api

@@ -17,27 +17,59 @@ constexpr text::EncodeOptions kAsWritten = {.add_special = false, .parse_special
 // Stands for rows of features where the vocabulary has no token for them. Nothing reads it.
 constexpr int32_t kFiller = 0;
 
-Result<std::string> with_placeholders(const media::Processor& processor, const std::string& field,
-                                      std::string_view text,
-                                      std::span<const SeenPicture> pictures) {
-  const std::string& mark = processor.placeholder.prompt;
-  std::string out;
-  size_t begin = 0, found = 0;
-  for (size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, begin)) {
-    out += text.substr(begin, at - begin);
-    if (found < pictures.size()) out += media::placeholder_text(processor, pictures[found].plan);
-    ++found;
-    begin = at + mark.size();
+// One who takes the marks of a text for what they stand for, in their order.
+class PlaceholderWriter {
+ public:
+  PlaceholderWriter(const media::Processor& processor, std::span<const SeenPicture> pictures)
+      : processor_(processor), pictures_(pictures) {}
+
+  Result<std::string> write(const std::string& field, std::string_view text) {
+    const std::string& picture = processor_.placeholder.prompt;
+    const std::string& video = processor_.video.prompt;
+    std::string out;
+    size_t begin = 0;
+    for (;;) {
+      const size_t next_picture = text.find(picture, begin);
+      const size_t next_video = video.empty() ? std::string_view::npos : text.find(video, begin);
+      const size_t at = std::min(next_picture, next_video);
+      if (at == std::string_view::npos) break;
+      out += text.substr(begin, at - begin);
+      const bool of_video = at == next_video;
+      add(out, of_video);
+      begin = at + (of_video ? video : picture).size();
+    }
+    out += text.substr(begin);
+    if (found_ == wanted() && next_ == pictures_.size()) return out;
+    const bool videos = std::ranges::any_of(pictures_, is_of_video);
+    return out_of_range(
+        field,
+        concat({"expected the prompt to have ", picture, videos ? " or " + video : "",
+                " once for each of ", std::to_string(wanted()),
+                videos ? " images and videos" : " images", ", found ", std::to_string(found_),
+                ": the chat template leaves images out, or a message has these letters in "
+                "its text"}));
   }
-  out += text.substr(begin);
-  if (found != pictures.size())
-    return out_of_range(field, concat({"expected the prompt to have ", mark, " once for each of ",
-                                       std::to_string(pictures.size()), " images, found ",
-                                       std::to_string(found),
-                                       ": the chat template leaves images out, or a message has "
-                                       "these letters in its text"}));
-  return out;
-}
+
+ private:
+  static bool is_of_video(const SeenPicture& seen) { return seen.video != nullptr; }
+  size_t wanted() const {
+    return static_cast<size_t>(std::ranges::count(pictures_, 0, &SeenPicture::moment));
+  }
+  // A mark of the other kind takes nothing, which the counts tell.
+  void add(std::string& out, bool of_video) {
+    ++found_;
+    if (next_ == pictures_.size() || is_of_video(pictures_[next_]) != of_video) return;
+    const SeenPicture& seen = pictures_[next_];
+    out += of_video ? media::video_text(processor_, *seen.video)
+                    : media::placeholder_text(processor_, seen.plan);
+    next_ += of_video ? static_cast<size_t>(seen.video->moments) : 1;
+  }
+
+  const media::Processor& processor_;
+  const std::span<const SeenPicture> pictures_;
+  size_t next_ = 0;   // Of the pictures,
+  size_t found_ = 0;  // and marks so far.
+};
 
 // Where rows of features are in the ids, and no others.
 class RowFinder {
@@ -69,11 +101,28 @@ class RowFinder {
   size_t at_ = 0;
 };
 
+// Where the next row of a picture or of a video stands, and how many letters stand for it.
+struct RowMark {
+  size_t at = std::string_view::npos;
+  size_t length = 0;
+};
+
+RowMark next_row(const media::Processor& processor, std::string_view text, size_t begin) {
+  RowMark next;
+  for (const std::string* mark : {&processor.placeholder.image, &processor.video.image}) {
+    if (mark->empty()) continue;
+    if (const size_t at = text.find(*mark, begin); at < next.at) next = {at, mark->size()};
+  }
+  return next;
+}
+
 // Texts between rows are tokenised each for itself, where rows have no token.
 void encode_between(const text::Tokenizer& tokenizer, std::string_view text,
-                    const std::string& row, sched::Prompt& ids, std::vector<bool>& is_row) {
+                    const media::Processor& processor, sched::Prompt& ids,
+                    std::vector<bool>& is_row) {
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(row, begin), text.size());
+    const RowMark row = next_row(processor, text, begin);
+    const size_t end = std::min(row.at, text.size());
     if (end > begin) {
       const auto part = tokenizer.encode(text.substr(begin, end - begin), kAsWritten);
       ids.insert(ids.end(), part.begin(), part.end());
@@ -83,7 +132,7 @@ void encode_between(const text::Tokenizer& tokenizer, std::string_view text,
       ids.push_back(kFiller);
       is_row.push_back(true);
     }
-    begin = end + row.size();
+    begin = end + row.length;
   }
 }
 
@@ -99,6 +148,11 @@ sched::Picture picture_of(const media::Processor& processor, const SeenPicture& 
     picture.grid_columns = static_cast<int32_t>(grid.width);
   }
   picture.hash = seen.hash;
+  if (seen.video && seen.moment > 0 && !processor.video.times) {
+    picture.goes_on = true;
+    picture.step = static_cast<int32_t>(media::moment_step(processor, *seen.video, seen.moment));
+    picture.hash = sched::hash_at(seen.hash, picture.step);
+  }
   picture.input = seen.input;
   return picture;
 }
@@ -114,14 +168,17 @@ Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std:
     return out;
   }
   const media::Processor& processor = *serving.config.processor;
-  WEIR_ASSIGN(const std::string whole, with_placeholders(processor, field, text, pictures));
+  WEIR_ASSIGN(const std::string whole, PlaceholderWriter(processor, pictures).write(field, text));
+  const bool videos =
+      std::ranges::any_of(pictures, [](const SeenPicture& seen) { return seen.video != nullptr; });
   std::vector<bool> is_row;
-  if (serving.image_token) {
+  if (serving.image_token && (!videos || serving.video_token)) {
     WEIR_ASSIGN(out.ids, tokenise(serving.config, field, tokens_max, whole, kAsWritten));
     is_row.reserve(out.ids.size());
-    for (const int32_t id : out.ids) is_row.push_back(id == *serving.image_token);
+    for (const int32_t id : out.ids)
+      is_row.push_back(id == *serving.image_token || id == serving.video_token);
   } else {
-    encode_between(*serving.config.tokenizer, whole, processor.placeholder.image, out.ids, is_row);
+    encode_between(*serving.config.tokenizer, whole, processor, out.ids, is_row);
   }
   RowFinder rows(out.ids, is_row);
   auto media = std::make_shared<sched::PromptMedia>();

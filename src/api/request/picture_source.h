@@ -1,16 +1,25 @@
-// PictureSource: where a request says that a picture is: in the request itself, at a web address, or
-// in a file of the server's machine. Nothing is read or fetched here.
+// PictureSource: where a request says that a picture is, or a frame of a video: in the request
+// itself, at a web address, or in a file of the server's machine. Nothing is read or fetched here.
 //
 // Threads: a plain value; pure functions.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 
 namespace weir::api {
+
+// Of a video's frames, which follow each other in the request's list.
+struct FramePlace {
+  int32_t index = 0;
+  int32_t count = 0;   // Of all its frames.
+  double rate = 0;     // Frames a second.
+  std::string part{};  // Names the video in errors.
+};
 
 struct PictureSource {
   enum class Kind : uint8_t { kBase64, kRemote, kFile };
@@ -19,6 +28,7 @@ struct PictureSource {
   std::string text{};    // Digits, an address, or a path.
   std::string field{};   // Names it in errors: `messages[0].content[1].image_url`.
   bool at_most_512 = false;  // OpenAI's detail "low": in at most 512 x 512 pixels.
+  std::optional<FramePlace> frame{};  // It is one of a video.
 };
 
 // An error about a picture, with the word by which OpenAI's clients know it: all are 400s, for the

@@ -24,7 +24,8 @@ struct ServingContext {
                  config.automata_bytes_max, outputs.markers),
         breakers(*config.tokenizer, config.vocab_size),
         infill(find_infill_tokens(*config.tokenizer)),
-        image_token(find_image_token(config)) {}
+        image_token(find_token(config, image_placeholder(config))),
+        video_token(find_token(config, video_placeholder(config))) {}
 
   const ApiConfig& config;
   const OutputFormats outputs;  // Of calls and of reasoning.
@@ -33,12 +34,18 @@ struct ServingContext {
   const std::optional<InfillTokens> infill;  // If the model can fill in the middle.
   // That a row of an image's features stands for; none also where the vocabulary has no such token.
   const std::optional<int32_t> image_token;
+  const std::optional<int32_t> video_token;  // The same of a video's.
 
  private:
-  static std::optional<int32_t> find_image_token(const ApiConfig& config) {
-    if (config.processor == nullptr) return std::nullopt;
-    const std::vector<int32_t> ids = config.tokenizer->encode(config.processor->placeholder.image,
-                                                              {.parse_special = true});
+  static std::string image_placeholder(const ApiConfig& config) {
+    return config.processor ? config.processor->placeholder.image : std::string();
+  }
+  static std::string video_placeholder(const ApiConfig& config) {
+    return config.processor ? config.processor->video.image : std::string();
+  }
+  static std::optional<int32_t> find_token(const ApiConfig& config, const std::string& text) {
+    if (text.empty()) return std::nullopt;
+    const std::vector<int32_t> ids = config.tokenizer->encode(text, {.parse_special = true});
     if (ids.size() != 1) return std::nullopt;
     return ids.front();
   }

@@ -159,7 +159,7 @@ class MessageWriter {
       return;
     }
     if (role == "tool" && content.pictures() > 0 && !written_.result_images) {
-      for (size_t dropped = content.drop_pictures(); dropped > 0; --dropped) waiting_.add_picture();
+      waiting_.append(content.drop_pictures());
     } else if (role == "user") {
       content = with_waiting(content);
     } else if (role != "tool" && !waiting_.empty()) {

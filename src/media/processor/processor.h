@@ -1,12 +1,14 @@
-// Processor: what a model wants of a picture, as data: which sizes, cut how, which numbers, how many
-// rows of features come of it and what stands for them in a prompt. Read from the files that a
-// model comes with; plan_image(), pixel_values() and placeholder_text() do what it says.
+// Processor: what a model wants of a picture or of a video's frames, as data: which sizes, cut how,
+// which numbers, how many rows of features come of it and what stands for them in a prompt. Read from
+// the files that a model comes with; plan_image(), plan_video(), pixel_values() and
+// placeholder_text() do what it says.
 //
 // Threads: a value, shared once it is read.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -57,6 +59,23 @@ struct Placeholder {
   std::string whole{};    // Before the whole picture after its tiles; kLlama4: also without tiles.
 };
 
+// Of a video, which is pictures one after another: as many as a patch has frames are a moment, and a
+// moment is one view.
+struct VideoRules {
+  bool taken = false;      // The family reads videos here.
+  bool together = false;   // The bounds count the pixels of all frames, else those of each.
+  int64_t pixels_min = 0;
+  int64_t pixels_max = 0;
+  std::string prompt{};  // What a template writes where a video is.
+  std::string image{};   // The token for which a row of features stands.
+  // Before each moment its time ("<0.5 seconds>"), and these around its rows. Else all rows of a
+  // video are one run, and times are in its positions:
+  bool times = false;
+  std::string before{};
+  std::string after{};
+  double steps_per_second = 0;  // Positions in time; 0: one a moment.
+};
+
 struct Processor {
   Sizing sizing = Sizing::kFixed;
   Filter filter = Filter::kBicubic;
@@ -85,10 +104,13 @@ struct Processor {
   bool bf16 = false;  // Each of the three steps is rounded to bf16, as llama4's processor does it.
 
   Placeholder placeholder{};
+  VideoRules video{};
 };
 
-// Of preprocessor_config.json (or processor_config.json, which has the same within) and config.json.
+// Of preprocessor_config.json (or processor_config.json, which has the same within) and config.json;
+// `video`: of video_preprocessor_config.json, where there is one, which says how large frames are.
 // kUnsupported for a family that has no processor here; kConfig names the key that is wrong.
-Result<Processor> read_processor(JsonValue preprocessor, JsonValue config);
+Result<Processor> read_processor(JsonValue preprocessor, JsonValue config,
+                                 std::optional<JsonValue> video = {});
 
 }  // namespace weir::media

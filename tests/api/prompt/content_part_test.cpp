@@ -45,7 +45,8 @@ TEST(ContentPart, TextsStandInThePromptHoweverTheyAreSpelled) {
 TEST(ContentPart, OthersAreRefusedByWhatTheyAre) {
   const std::string path = "content[0].type | Unsupported 'content[0].type': this model does not ";
   EXPECT_EQ(chat_part_of("input_audio"), path + "support audio.");
-  EXPECT_EQ(chat_part_of("video_url"), path + "support parts of type video_url.");
+  EXPECT_EQ(chat_part_of("video_url"),
+            "content[0].type | Unsupported 'content[0].type': videos can stand in messages only.");
   // Where a text is all that can be.
   for (const char* type : {"image_url", "input_image", "file", "input_file"})
     EXPECT_EQ(chat_part_of(type),

@@ -29,8 +29,19 @@ TEST(MessageContent, IsAStringWithoutPicturesAndAListWithThem) {
   EXPECT_EQ(content.text(), "a\nb\nc");
   const auto doc = JsonDoc::parse(json_of(content));
   EXPECT_EQ(json_of(MessageContent::read(doc->root())), json_of(content));
-  EXPECT_EQ(content.drop_pictures(), 1u);
+  EXPECT_EQ(content.drop_pictures().pictures(), 1u);
   EXPECT_EQ(json_of(content), R"("a\nb\nc")");
+}
+
+TEST(MessageContent, AVideoIsAPartOfItsOwn) {
+  MessageContent content("a");
+  content.add_video();
+  content.add_picture();
+  EXPECT_EQ(json_of(content), R"([{"type":"text","text":"a"},{"type":"video"},{"type":"image"}])");
+  const auto doc = JsonDoc::parse(json_of(content));
+  EXPECT_EQ(json_of(MessageContent::read(doc->root())), json_of(content));
+  EXPECT_EQ(content.text_with("<i>"), "a\n<i>");
+  EXPECT_EQ(json_of(content.drop_pictures()), R"([{"type":"video"},{"type":"image"}])");
 }
 
 TEST(MessageContent, TextsThatAreNothingAddNoLine) {
