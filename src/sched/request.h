@@ -64,7 +64,7 @@ struct Request {
 
   uint64_t id = 0;      // Unique in this process; for logs.
   const Prompt prompt;  // Not empty.
-  // The prompt's pictures; null: there are none. Choices of one prompt share them.
+  // The prompt's pictures and sounds; null: there are none. Choices of one prompt share them.
   std::shared_ptr<const PromptMedia> media;
   const sample::SamplingParams sampling;
   const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.

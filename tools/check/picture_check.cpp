@@ -88,7 +88,7 @@ class PictureCheck : public EncoderCheck {
     auto place = ids.begin();
     for (const Encoded& encoded : pictures) {
       place = std::find(place, ids.end(), static_cast<int32_t>(token()));
-      sched::Picture& picture = media.pictures.emplace_back();
+      sched::Medium& picture = media.items.emplace_back();
       picture.first = static_cast<int32_t>(place - ids.begin());
       picture.tokens = static_cast<int32_t>(encoded.grid.pixels());
       picture.grid_rows = static_cast<int32_t>(encoded.grid.height);
