@@ -62,7 +62,6 @@ struct ModelCard {
   // preprocessor_config.json or, where that is not there, processor_config.json: how images are
   // processed. As `config`, one thread's at a time.
   std::optional<JsonDoc> preprocessor;
-  std::optional<JsonDoc> video_preprocessor;  // video_preprocessor_config.json: likewise, of videos.
 };
 
 }  // namespace weir::card

@@ -1,7 +1,5 @@
 #include "program/image_processor.h"
 
-#include <optional>
-
 namespace weir {
 
 Result<media::Processor> image_processor(const card::ModelCard& card) {
@@ -11,9 +9,7 @@ Result<media::Processor> image_processor(const card::ModelCard& card) {
   if (!says_tower) return fail(ErrorCode::kUnsupported, "it has no vision tower");
   if (!card.preprocessor)
     return fail(ErrorCode::kUnsupported, "preprocessor_config.json is not among its files");
-  std::optional<JsonValue> video;
-  if (card.video_preprocessor) video = card.video_preprocessor->root();
-  return media::read_processor(card.preprocessor->root(), config, video);
+  return media::read_processor(card.preprocessor->root(), config);
 }
 
 }  // namespace weir

@@ -157,14 +157,39 @@ sched::Medium picture_of(const media::Processor& processor, const SeenPicture& s
   return picture;
 }
 
+// A text of a prompt with its marks as the model's own. Where pictures come before everything else,
+// they do, and BOS and the text follow.
+Result<std::string> with_marks(const ApiConfig& config, const std::string& field,
+                               const ShownPrompt& prompt) {
+  const media::Placeholder& marks = config.processor->placeholder;
+  const std::string_view text = prompt.text;
+  std::string leading, rest;
+  size_t begin = 0, found = 0;
+  for (size_t at = 0; (at = text.find(kPictureMark, begin)) != std::string_view::npos;
+       begin = at + kPictureMark.size(), ++found) {
+    rest += text.substr(begin, at - begin);
+    (marks.leads ? leading : rest) += marks.prompt;
+  }
+  rest += text.substr(begin);
+  if (found != prompt.pictures)
+    return out_of_range(
+        field, concat({"expected ", kPictureMark, " once for each of ",
+                       std::to_string(prompt.pictures), " images, found ", std::to_string(found)}));
+  if (!marks.leads) return rest;
+  for (const auto& [name, token] : config.special_tokens)
+    if (name == "bos_token") leading += token;
+  return concat({leading, rest, rest.ends_with('\n') ? "" : "\n"});
+}
+
 }  // namespace
 
 Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std::string& field,
                                        int32_t tokens_max, std::string_view text,
-                                       std::span<const SeenPicture> pictures) {
+                                       std::span<const SeenPicture> pictures, bool add_special) {
+  const text::EncodeOptions options = {.add_special = add_special, .parse_special = true};
   PromptTokens out;
   if (pictures.empty()) {
-    WEIR_ASSIGN(out.ids, tokenise(serving.config, field, tokens_max, text, kAsWritten));
+    WEIR_ASSIGN(out.ids, tokenise(serving.config, field, tokens_max, text, options));
     return out;
   }
   const media::Processor& processor = *serving.config.processor;
@@ -173,11 +198,12 @@ Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std:
       std::ranges::any_of(pictures, [](const SeenPicture& seen) { return seen.video != nullptr; });
   std::vector<bool> is_row;
   if (serving.image_token && (!videos || serving.video_token)) {
-    WEIR_ASSIGN(out.ids, tokenise(serving.config, field, tokens_max, whole, kAsWritten));
+    WEIR_ASSIGN(out.ids, tokenise(serving.config, field, tokens_max, whole, options));
     is_row.reserve(out.ids.size());
     for (const int32_t id : out.ids)
       is_row.push_back(id == *serving.image_token || id == serving.video_token);
   } else {
+    if (add_special) out.ids = serving.config.tokenizer->encode("", options);
     encode_between(*serving.config.tokenizer, whole, processor, out.ids, is_row);
   }
   RowFinder rows(out.ids, is_row);
@@ -195,6 +221,14 @@ Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std:
                                        " for images alone, found it in a message's text"}));
   if (pictures.front().input) out.media = std::move(media);
   return out;
+}
+
+Result<PromptTokens> tokenise_shown(const ServingContext& serving, const std::string& field,
+                                    int32_t tokens_max, const ShownPrompt& prompt,
+                                    std::span<const SeenPicture> pictures) {
+  const bool leads = serving.config.processor->placeholder.leads;
+  WEIR_ASSIGN(const std::string text, with_marks(serving.config, field, prompt));
+  return tokenise_pictures(serving, field, tokens_max, text, pictures, /*add_special=*/!leads);
 }
 
 }  // namespace weir::api

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "api/pictures/picture_set.h"
+#include "api/request/generate_request.h"
 #include "api/serving/serving_context.h"
 #include "base/result.h"
 #include "sched/request.h"
@@ -24,9 +25,16 @@ struct PromptTokens {
 // Of a text as the chat template writes it, with the model's mark once for each picture, in their
 // order; pictures that are only counted become no media. `field` names the prompt in errors: where
 // there are other marks than these, because a template leaves pictures out or a text has the mark's
-// letters in it.
+// letters in it. `add_special`: with what the vocabulary puts around a text.
 Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std::string& field,
                                        int32_t tokens_max, std::string_view text,
-                                       std::span<const SeenPicture> pictures);
+                                       std::span<const SeenPicture> pictures,
+                                       bool add_special = false);
+
+// The same of a prompt that is no conversation: a text with kPictureMark for each of its pictures,
+// none of them of a video.
+Result<PromptTokens> tokenise_shown(const ServingContext& serving, const std::string& field,
+                                    int32_t tokens_max, const ShownPrompt& prompt,
+                                    std::span<const SeenPicture> pictures);
 
 }  // namespace weir::api

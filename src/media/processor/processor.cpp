@@ -239,6 +239,7 @@ Processor read_paligemma(const Files& files) {
   out.unit = files.vision_side("patch_size", 14);
   read_numbers(out, files.processor, Filter::kBicubic, kHalf, kHalf);
   out.placeholder = run("<image>", "<image>");
+  out.placeholder.leads = true;
   return out;
 }
 
@@ -404,14 +405,13 @@ Result<void> check_unit(const Processor& processor) {
 
 }  // namespace
 
-Result<Processor> read_processor(JsonValue preprocessor, JsonValue config,
-                                 std::optional<JsonValue> video) {
+Result<Processor> read_processor(JsonValue preprocessor, JsonValue config) {
   const char* kFile = "preprocessor_config.json";
   JsonObject object;
-  std::optional<JsonValue> within;
+  std::optional<JsonValue> within, video;
   if (preprocessor.get(object) == simdjson::SUCCESS) {
     within = json_get(object, "image_processor");
-    if (!video) video = json_get(object, "video_processor");
+    video = json_get(object, "video_processor");
   }
   const ConfigReader reader(config);
   const Files files = {ConfigReader(within.value_or(preprocessor), kFile), reader,

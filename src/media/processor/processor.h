@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -56,6 +55,7 @@ struct Placeholder {
   std::string before{};
   std::string after{};
   std::string row_end{};  // kRows: between rows. kLlama4: between tiles.
+  bool leads = false;     // In prompts that no template writes pictures come first, then BOS and text.
   std::string whole{};    // Before the whole picture after its tiles; kLlama4: also without tiles.
 };
 
@@ -107,10 +107,9 @@ struct Processor {
   VideoRules video{};
 };
 
-// Of preprocessor_config.json (or processor_config.json, which has the same within) and config.json;
-// `video`: of video_preprocessor_config.json, where there is one, which says how large frames are.
+// Of preprocessor_config.json (or processor_config.json, which has the same within) and config.json.
+// `video_processor` within says how large the frames of videos are.
 // kUnsupported for a family that has no processor here; kConfig names the key that is wrong.
-Result<Processor> read_processor(JsonValue preprocessor, JsonValue config,
-                                 std::optional<JsonValue> video = {});
+Result<Processor> read_processor(JsonValue preprocessor, JsonValue config);
 
 }  // namespace weir::media

@@ -14,10 +14,11 @@ namespace {
 
 Processor of(const std::string& model_type, std::string_view video = "{}",
              std::string_view vision = "{}") {
-  const JsonDoc preprocessor = *card::parse_config("{}"), videos = *card::parse_config(video);
+  const JsonDoc preprocessor = *card::parse_config(
+      R"({"image_processor": {}, "video_processor": )" + std::string(video) + "}");
   const JsonDoc config = *card::parse_config(R"({"model_type": ")" + model_type +
                                              R"(", "vision_config": )" + std::string(vision) + "}");
-  Result<Processor> processor = read_processor(preprocessor.root(), config.root(), videos.root());
+  Result<Processor> processor = read_processor(preprocessor.root(), config.root());
   EXPECT_TRUE(processor) << processor.error().message;
   return *processor;
 }
