@@ -12,7 +12,7 @@ namespace weir::api::openai {
 
 namespace {
 
-// What the references sample from a video where nobody says otherwise.
+// What the references sample from a video where no rate is given.
 constexpr double kRate = 2;
 // From a frame in a quarter of an hour to what the fastest cameras take.
 constexpr double kRateMin = 0.001, kRateMax = 100'000;
