@@ -114,7 +114,7 @@ class Sounds(unittest.TestCase):
         self.assertEqual(said, [alone[i % 6] for i in range(24)])
 
     def test_bad_sounds_are_refused_with_a_sentence(self):
-        for sound, told in ((self.sound[:1000], "damaged"), (b"", "empty"), (b"%PDF-1.7" + b"\0" * 90, "PDF"), (b"\0" * 100, "no known format"),
+        for sound, told in ((self.sound[:1000], "ends early"), (b"", "empty"), (b"%PDF-1.7" + b"\0" * 90, "PDF"), (b"\0" * 100, "no known format"),
                             (wav([math.nan] * 1600), "not a number"), (wav([0.5]), "too few"), (wav([0.0] * 16000 * 40), "at most"),
                             (wav([0.0] * 900, channels=9), "channels")):
             message = self.refuse(part(sound))["message"]
