@@ -4,7 +4,11 @@ namespace weir {
 
 namespace {
 
-bool has(JsonValue config, const char* key) { return config[key].error() == simdjson::SUCCESS; }
+// Families write null for what a model of theirs lacks.
+bool has(JsonValue config, const char* key) {
+  const auto value = config[key];
+  return value.error() == simdjson::SUCCESS && !value.is_null();
+}
 
 Result<JsonValue> preprocessor_of(const card::ModelCard& card) {
   if (!card.preprocessor)

@@ -52,7 +52,7 @@ class Sounds(unittest.TestCase):
         return self.server.post(CHAT, chat(*parts), expect=400)["error"]
 
     def encoded(self):
-        return next(float(line.split()[-1]) for line in self.server.get("/metrics").splitlines()
+        return next(float(line.split()[-1]) for line in self.server.get("/metrics").decode().splitlines()
                     if line.startswith("weir_audio_encoded_total"))
 
     def test_the_model_says_that_it_hears(self):

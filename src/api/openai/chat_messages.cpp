@@ -147,8 +147,9 @@ Result<MessageContent> content_of(std::string_view path, JsonValue content,
     WEIR_ASSIGN(const std::string_view type, required_string(part_path, part, "type"));
     const PartType* const known = part_type(kPartTypes, type);
     if (known == nullptr)
-      return out_of_range(join(part_path, "type"), "expected \"text\", \"image_url\" or \"input_audio\", found \"" +
-                                                       std::string(shown(type)) + "\"");
+      return out_of_range(join(part_path, "type"),
+                          "expected \"text\", \"image_url\" or \"input_audio\", found \"" +
+                              std::string(shown(type)) + "\"");
     WEIR_TRY(add_part(part_path, part, *known, out, media));
   }
   return out;

@@ -70,7 +70,7 @@ class Expander {
   };
   struct Count {
     size_t found = 0;  // Marks,
-    size_t taken = 0;  // and how many of the media, of other kinds among them, are behind the last.
+    size_t taken = 0;  // and how many of the media, of other kinds among them, have been passed.
   };
 
   Next find(std::string_view text, size_t from) const {
