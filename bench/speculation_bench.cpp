@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -202,6 +203,41 @@ double median(std::vector<double> values) {
 // What is kept of the speed without drafts, at least.
 constexpr double kKeptMin = 0.98;
 
+// What `drafted` answers a second against none, the engines of each round one after the other.
+Bench::Speed against_none(const Settings& settings, Bench& bench, int32_t batch, Answers& answers,
+                          const std::function<Bench::Speed()>& drafted) {
+  std::vector<double> fresh, known;
+  for (int32_t round = 0; round < settings.rounds; ++round) {
+    const Bench::Speed none = bench.run(batch, {}, answers, true);
+    const Bench::Speed some = drafted();
+    fresh.push_back(some.fresh / none.fresh);
+    known.push_back(some.known / none.known);
+  }
+  return {.fresh = median(fresh), .known = median(known)};
+}
+
+// Predictions of which so much is right. Returns how many failed.
+int32_t measure_predictions(const Settings& settings, Bench& bench, int32_t batch,
+                            Answers& answers) {
+  int32_t failed = 0;
+  for (const double right : {1.0, 0.9, 0.0}) {
+    const Bench::Speed got = against_none(settings, bench, batch, answers, [&] {
+      PredictionDrafts predictions(4 * batch + 8);
+      CopyDrafts copies;
+      const Way way{
+          .options = {.sources = {&predictions, &copies}, .drafts_max = settings.drafts},
+          .prediction = right};
+      return bench.run(batch, way, answers, true);
+    });
+    const bool good = got.fresh >= kKeptMin &&
+                      got.known >= (right == 1 && batch == 1 ? 2.0 : kKeptMin);
+    failed += good ? 0 : 1;
+    std::printf("prediction, %3.0f %% right: new %.2f, known %.2f%s\n", 100 * right, got.fresh,
+                got.known, good ? "" : "  MISSED");
+  }
+  return failed;
+}
+
 // One batch: a table of chances by numbers of drafts. Returns how many cells failed.
 int32_t measure(const Settings& settings, Bench& bench, int32_t vocab, int32_t batch) {
   constexpr std::array kChances = {0.1, 0.3, 0.5, 0.7, 0.9};
@@ -218,17 +254,6 @@ int32_t measure(const Settings& settings, Bench& bench, int32_t vocab, int32_t b
     std::vector<double> values;
     for (int32_t round = 0; round < settings.rounds; ++round) values.push_back(measure_one());
     return median(values);
-  };
-  // Against none, of each round the engines one after the other.
-  const auto ratios = [&](const auto& make_way) {
-    std::vector<double> fresh, known;
-    for (int32_t round = 0; round < settings.rounds; ++round) {
-      const Bench::Speed without = bench.run(batch, {}, answers, true);
-      const Bench::Speed drafted = make_way();
-      fresh.push_back(drafted.fresh / without.fresh);
-      known.push_back(drafted.known / without.known);
-    }
-    return Bench::Speed{.fresh = median(fresh), .known = median(known)};
   };
   const double off = rounds([&] { return speed({}); });
   std::vector<double> none_right(fixed.size());
@@ -251,28 +276,15 @@ int32_t measure(const Settings& settings, Bench& bench, int32_t vocab, int32_t b
       best = std::max(best, ratio);
       std::printf("  %4.2f   (%5.2f)", ratio, expected * none_right[k] / off);
     }
-    const Bench::Speed got = ratios(
-        [&] { return bench.run(batch, with(source, settings.drafts, true), answers, true); });
+    const Bench::Speed got = against_none(settings, bench, batch, answers, [&] {
+      return bench.run(batch, with(source, settings.drafts, true), answers, true);
+    });
     const bool good = got.fresh >= kKeptMin && got.known >= kKeptMin &&
                       got.known >= (batch == 1 ? 0.95 : 0.9) * best;
     failed += good ? 0 : 1;
     std::printf("  %4.2f  %4.2f%s\n", got.fresh, got.known, good ? "" : "  MISSED");
   }
-  for (const double right : {1.0, 0.9, 0.0}) {
-    const Bench::Speed got = ratios([&] {
-      PredictionDrafts predictions(4 * batch + 8);
-      CopyDrafts copies;
-      const Way way{
-          .options = {.sources = {&predictions, &copies}, .drafts_max = settings.drafts},
-          .prediction = right};
-      return bench.run(batch, way, answers, true);
-    });
-    const bool good = got.fresh >= kKeptMin && got.known >= kKeptMin &&
-                      got.known >= (right == 1 && batch == 1 ? 2.0 : kKeptMin);
-    failed += good ? 0 : 1;
-    std::printf("prediction, %3.0f %% right: new %.2f, known %.2f%s\n", 100 * right, got.fresh,
-                got.known, good ? "" : "  MISSED");
-  }
+  failed += measure_predictions(settings, bench, batch, answers);
   std::fflush(stdout);
   return failed;
 }

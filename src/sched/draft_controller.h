@@ -64,7 +64,8 @@ class Acceptance {
 // straight lines between them.
 class RowCost {
  public:
-  void note(int32_t rows, double seconds);
+  // Of the step of this number. The longer ago the one before of so many rows, the less that weighs.
+  void note(int32_t rows, double seconds, int64_t step);
   // So many steps of exactly so many rows, or of its bucket, are known.
   int32_t known(int32_t rows) const;
   // 0: nothing is known.
@@ -74,6 +75,7 @@ class RowCost {
   struct Mean {
     double rows = 0, seconds = 0;
     int32_t count = 0;
+    int64_t step = 0;  // Of the last one.
   };
   static constexpr int32_t kSingle = 32;  // Up to here each number has a mean of its own.
   static constexpr size_t kBuckets = kSingle + 10;
@@ -131,10 +133,11 @@ class DraftController {
   // Speed must rise by so much for drafts to be verified at all: what measurements can tell.
   static constexpr double kGainMin = 1.02;
   // Of all time, what speculation may cost before it is left, and before nothing is tried.
-  static constexpr double kLossMax = 0.01, kTrialLossMax = 0.005;
-  // Steps between plain ones, which at first come after 16, 32 and 64, and between probes while it is
-  // left.
-  static constexpr int64_t kPlainFirst = 16, kPlainEvery = 128, kProbeEvery = 512;
+  static constexpr double kLossMax = 0.01, kTrialLossMax = 0.003;
+  // Steps between plain ones: few where drafts give less than kPlainGain, so that a plain step costs
+  // little and much depends on what it takes. And between probes while drafts are left.
+  static constexpr int64_t kPlainOften = 16, kPlainEvery = 128, kProbeEvery = 512;
+  static constexpr double kPlainGain = 1.25;
 
  private:
   struct SourceState {
@@ -175,6 +178,8 @@ class DraftController {
   bool plain_ = false;
   double drafting_ = 0;  // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
+  int64_t plain_at_ = 0;  // The last plain step.
+  double gain_ = 1;       // Expected of the last drafts that were verified.
   double loss_ = 0, time_ = 0;  // Below 0: gained.
   bool off_ = false;
 };
