@@ -52,10 +52,25 @@ Result<WeightFormat> read_weight_format(const ModelFiles& files, JsonValue confi
   return WeightFormat::from_modelopt(doc->root());
 }
 
+// What a file of its own says of videos is put where processor_config.json has it: beside
+// `image_processor`, as `video_processor`.
+Result<std::optional<JsonDoc>> with_videos(const ModelFiles& files, std::optional<JsonDoc> images) {
+  WEIR_ASSIGN(const std::optional<JsonDoc> videos,
+              files.read_json("video_preprocessor_config.json"));
+  if (!images || !videos || images->root()["image_processor"].error() == simdjson::SUCCESS)
+    return images;
+  std::string both;
+  JsonWriter json(both);
+  json.begin_object().field("image_processor", images->root());
+  json.field("video_processor", videos->root()).end_object();
+  WEIR_ASSIGN(JsonDoc doc, parse_config(both));
+  return std::optional<JsonDoc>(std::move(doc));
+}
+
 Result<std::optional<JsonDoc>> read_preprocessor(const ModelFiles& files) {
   for (const char* name : {"preprocessor_config.json", "processor_config.json"}) {
     WEIR_ASSIGN(std::optional<JsonDoc> doc, files.read_json(name));
-    if (doc) return doc;
+    if (doc) return with_videos(files, std::move(doc));
   }
   return std::optional<JsonDoc>();
 }

@@ -271,10 +271,34 @@ Result<void> check_spec(const ModelSpec& spec) {
 
 namespace {
 
+// Architectures that are near to supported ones and are not computed: what is said of each.
+struct Refused {
+  std::string_view architecture;
+  std::string_view why;
+};
+
+constexpr std::string_view kOmni = "its encoders of sounds and its talker are not computed";
+constexpr std::array kRefused = {
+    Refused{"Gemma4UnifiedForConditionalGeneration",
+            "its images go into the text's layers without a vision tower, unlike those of "
+            "Gemma4ForConditionalGeneration, and that is not computed"},
+    Refused{"InternVLChatModel",
+            "this is the older layout of InternVL's files; the same models are there for "
+            "transformers, as InternVLForConditionalGeneration (names that end in -HF)"},
+    Refused{"Qwen2_5OmniForConditionalGeneration", kOmni},
+    Refused{"Qwen2_5OmniModel", kOmni},
+    Refused{"Qwen3OmniMoeForConditionalGeneration", kOmni},
+};
+
 // Names what is near it, and all there are: a file of an older maker may only name its own
 // otherwise.
 tl::unexpected<Error> unknown_architecture(std::string_view found) {
   found = found.substr(0, 80);
+  if (const auto refused = std::ranges::find(kRefused, found, &Refused::architecture);
+      refused != kRefused.end())
+    return fail(ErrorCode::kUnsupported,
+                "config.json: 'architectures': " + std::string(found) +
+                    " is not supported: " + std::string(refused->why));
   const std::vector<std::string_view> known = known_architectures();
   std::string message =
       "config.json: 'architectures': expected one that is supported, found " + std::string(found);

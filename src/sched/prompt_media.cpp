@@ -52,6 +52,13 @@ Result<void> check_spans(const PromptMedia& media, int64_t prompt_tokens,
   }
 }
 
+// After the moments of a video that begins with `first`.
+std::vector<Medium>::const_iterator end_of_video(const PromptMedia& media,
+                                                 std::vector<Medium>::const_iterator first) {
+  return std::find_if_not(first + 1, media.items.end(),
+                          [](const Medium& medium) { return medium.goes_on; });
+}
+
 // What an input's hash is of: whole numbers, and the hash of those that an encoder reads.
 class HashWords {
  public:
@@ -74,9 +81,16 @@ class HashWords {
   std::vector<uint64_t> words_;
 };
 
-// By how much positions after it lie further on than its tokens would have them.
-int32_t shift_past(const Medium& medium) {
-  return medium.is_sound() ? 0 : std::max(medium.grid_rows, medium.grid_columns) - medium.tokens;
+// By how much positions after media that begin together lie further on than their tokens would have
+// them.
+int32_t shift_past(std::span<const Medium> media) {
+  if (media.front().is_sound()) return 0;
+  int32_t length = 0, tokens = 0;
+  for (const Medium& medium : media) {
+    length = std::max({length, medium.step + 1, medium.grid_rows, medium.grid_columns});
+    tokens += medium.tokens;
+  }
+  return length - tokens;
 }
 
 }  // namespace
@@ -91,6 +105,11 @@ MediaHash hash_of(const PictureInput& input) {
   for (const media::Size& view : input.pixels.views) words.add(view);
   words.add(input.pixels.numbers);
   return words.hash();
+}
+
+MediaHash hash_at(const MediaHash& hash, int32_t step) {
+  const std::array<uint64_t, 3> words = {hash[0], hash[1], static_cast<uint64_t>(step)};
+  return kv::hash128({reinterpret_cast<const char*>(words.data()), sizeof words});
 }
 
 // A picture's begins with a width, which is never negative.
@@ -121,6 +140,8 @@ Result<void> check_media(const PromptMedia& media, int64_t prompt_tokens,
         medium.runs.size() == 1 && int64_t{medium.grid_rows} * medium.grid_columns == medium.tokens;
     if (limits.three_positions && !medium.is_sound() && !one_view)
       return fail(ErrorCode::kInvalid, "Expected a picture of one view, with its grid");
+    if (medium.goes_on && (&medium == &media.items.front() || medium.first != begin))
+      return fail(ErrorCode::kInvalid, "Expected moments of a video one after another");
     begin = medium.end();
     rows += medium.features();
   }
@@ -190,22 +211,34 @@ void append_prompt(std::span<const int32_t> tokens, const PromptMedia* media, Te
 
 int32_t shift_of(const PromptMedia& media) {
   int32_t shift = 0;
-  for (const Medium& medium : media.items) shift += shift_past(medium);
+  for (auto first = media.items.begin(); first != media.items.end();) {
+    const auto end = end_of_video(media, first);
+    shift += shift_past({first, end});
+    first = end;
+  }
   return shift;
 }
 
 void rope_positions(const PromptMedia& media, int32_t first,
                     std::span<model::RopePosition> positions) {
   int32_t shift = 0;
-  auto medium = media.items.begin();
+  const auto end = media.items.end();
+  // The next medium that tokens stand for, and the video that it is of, or itself.
+  auto medium = media.items.begin(), video = medium, video_end = medium;
+  if (medium != end) video_end = end_of_video(media, video);
   for (int32_t i = first; model::RopePosition & position : positions) {
-    for (; medium != media.items.end() && medium->end() <= i; ++medium)
-      shift += shift_past(*medium);
+    while (medium != end && medium->end() <= i) {
+      if (++medium != video_end) continue;
+      shift += shift_past({video, video_end});
+      video = medium;
+      if (medium != end) video_end = end_of_video(media, video);
+    }
     const int32_t text = i + shift;
     position = {text, text, text};
-    if (medium != media.items.end() && i >= medium->first && !medium->is_sound()) {
-      const int32_t begin = medium->first + shift, at = i - medium->first;
-      position = {begin, begin + at / medium->grid_columns, begin + at % medium->grid_columns};
+    if (medium != end && i >= medium->first && !medium->is_sound()) {
+      const int32_t begin = video->first + shift, at = i - medium->first;
+      position = {begin + medium->step, begin + at / medium->grid_columns,
+                  begin + at % medium->grid_columns};
     }
     ++i;
   }

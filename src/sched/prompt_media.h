@@ -42,6 +42,9 @@ using SoundInput = media::SoundFeatures;
 MediaHash hash_of(const PictureInput& input);
 MediaHash hash_of(const SoundInput& input);
 
+// Of the same picture as a moment of a video that goes on, so much later than the first one.
+MediaHash hash_at(const MediaHash& hash, int32_t step);
+
 // Of a picture or of a sound: one of the two is not null.
 struct MediumInput {
   std::shared_ptr<const PictureInput> picture{};
@@ -71,6 +74,10 @@ struct Medium {
   // positions, they may be 0. Of a sound they are 0.
   int32_t grid_rows = 0;
   int32_t grid_columns = 0;
+  // Moments of a video whose tokens follow each other without marks: all but the first `go_on`, which
+  // says that their positions begin where those of the picture before do, `step` further in time.
+  bool goes_on = false;
+  int32_t step = 0;
   MediaHash hash{};
   MediumInput input{};
 
@@ -116,8 +123,9 @@ model::Mask span_after(const PromptMedia& media, model::BothWays both_ways, int3
 void append_prompt(std::span<const int32_t> tokens, const PromptMedia* media, TextIndex& text);
 
 // Where positions are three numbers: a picture's tokens have those of their row and column, and what
-// follows goes on after the larger of its sides. A sound's are counted as text. So a text has
-// positions of one number, by which later tokens lie so much further on: shift_of() after all media.
+// follows goes on after the larger of its sides, or after the time of a video where that is larger.
+// A sound's are counted as text. So a text has positions of one number, by which later tokens lie so
+// much further on: shift_of() after all media.
 int32_t shift_of(const PromptMedia& media);
 // Of the tokens from `first` on, as many as `positions` holds.
 void rope_positions(const PromptMedia& media, int32_t first,

@@ -223,6 +223,138 @@ TEST_F(Pictures, TheContextIsAskedBeforeAnythingIsComputed) {
             std::string::npos);
 }
 
+// Frames of 4 x 4 pixels are 4 tokens a pair.
+media::Processor of_videos(bool times) {
+  media::Processor processor;
+  processor.sizing = media::Sizing::kPixelBudget;
+  processor.layout = media::PixelLayout::kBlocks;
+  processor.patch = 1;
+  processor.merge = processor.frames = processor.unit = 2;
+  processor.pixels_min = processor.pixels_max = 16;
+  processor.placeholder = {.prompt = "<i>", .image = "<mark>", .before = "(", .after = ")"};
+  processor.video = {.taken = true, .pixels_min = 16, .pixels_max = 16, .prompt = "<v>",
+                     .image = "<frame>", .times = times};
+  if (times) processor.video.before = "[", processor.video.after = "]";
+  return processor;
+}
+
+constexpr const char* kSeeingVideos =
+    "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}"
+    "{% for p in m.content %}{% if p.type == 'image' %}<i>{% elif p.type == 'video' %}<v>{% else %}"
+    "{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}";
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+std::string video(const std::string& frames, const std::string& more = "") {
+  return R"({"type":"video","video":[)" + frames + "]" + more + "}";
+}
+
+TEST_F(Pictures, AVideoIsAListOfFrames) {
+  const std::string frame = quoted(data_url(bmp(4, 4))), other = quoted(data_url(bmp(4, 4, 9)));
+  const std::string three =
+      frame + "," + other + R"(,{"type":"image_url","image_url":)" + frame + "}";
+  const std::string image = image_url(data_url(bmp(1, 1))), digits_of = digits(bmp(4, 4));
+  for (const bool times : {false, true}) {
+    const media::Processor processor = of_videos(times);
+    TestOptions options = seeing(kSeeingVideos);
+    options.config.processor = &processor;
+    const TestApi api(std::move(options));
+    // "<0.2 seconds>[" and "]" around each moment.
+    const int moment = 4 + (times ? 13 + 2 : 0);
+    EXPECT_EQ(tokens(api, user(video(three))), std::to_string(kAround + 2 * moment));
+    EXPECT_EQ(
+        tokens(api, user(image + "," + video(frame) + "," + video(three, R"(,"fps":4)") + "," + image)),
+        std::to_string(kAround + 2 * kImage + 3 * moment));
+    EXPECT_EQ(tokens(api, user(R"({"type":"video_url","video_url":{"url":)"
+                               R"("data:video/jpeg;base64,)" +
+                               digits_of + "," + digits_of + R"("}})")),
+              std::to_string(kAround + moment));
+    EXPECT_NE(api.get("/props").body.find(R"("video":true)"), std::string::npos);
+  }
+}
+
+TEST_F(Pictures, AVideoThatIsNotReadIsRefusedWithASentence) {
+  const media::Processor processor = of_videos(true);
+  TestOptions options = seeing(kSeeingVideos);
+  options.config.processor = &processor;
+  const TestApi api(std::move(options));
+  const std::string part = "messages[0].content[0]";
+  for (const char* film : {R"({"type":"video_url","video_url":{"url":"https://a.example/b.mp4"}})",
+                           R"({"type":"video_url","video_url":"data:video/mp4;base64,AAAA"})",
+                           R"({"type":"video","video":"file:///a.mp4"})"})
+    EXPECT_NE(tokens(api, user(film)).find(
+                  "this server is built without libavformat and decodes no MP4, WebM or GIF: send "
+                  R"(the frames, as {"type": "video", "video": [images], "fps": N})"),
+              std::string::npos)
+        << film;
+  const std::string frame = quoted(data_url(bmp(4, 4)));
+  EXPECT_NE(tokens(api, user(video(""))).find("at least one image"), std::string::npos);
+  EXPECT_NE(tokens(api, user(video("3"))).find("'" + part + ".video[0]'"), std::string::npos);
+  EXPECT_NE(tokens(api, user(video(frame, R"(,"fps":0)"))).find("frames a second, found 0"),
+            std::string::npos);
+  EXPECT_NE(tokens(api, user(video(frame, R"(,"fps":"2")"))).find("a number"), std::string::npos);
+  const std::string uneven = user(video(frame + "," + quoted(data_url(bmp(8, 4)))));
+  EXPECT_NE(count_of(api.post("/v1/chat/completions", R"({"model":"m","messages":)" + uneven + "}"),
+                     "none")
+                .find("Invalid image in '" + part +
+                      ".video[1]': expected a frame of 4 x 4 pixels, as the video's first one, "
+                      "found 8 x 4"),
+            std::string::npos);
+  const TestApi blind(seeing(kSeeingVideos));
+  EXPECT_NE(tokens(blind, user(video(frame)))
+                .find("'" + part + ".video': this model does not support videos"),
+            std::string::npos);
+}
+
+// Without a template the byte before every text is the vocabulary's BOS, where it has one.
+TEST_F(Pictures, APromptThatIsNoConversationShowsThemToo) {
+  const std::string image = digits(bmp(9, 5));
+  const auto count = [](const TestApi& api, const std::string& prompt) {
+    return count_of(api.post("/completion", R"({"n_predict":1,"prompt":)" + prompt + "}"),
+                    "tokens_evaluated");
+  };
+  const auto shown = [&](const std::string& text, const std::string& data) {
+    return R"({"prompt_string":")" + text + R"(","multimodal_data":[)" + data + "]}";
+  };
+  const TestApi api(seeing());
+  const int around = std::stoi(count(api, R"("ab")")) - 2;
+  EXPECT_EQ(count(api, shown("a<__media__>b", quoted(image))), std::to_string(around + 2 + kImage));
+  EXPECT_EQ(count(api, shown("<__media__>ab<__media__>", quoted(image) + "," + quoted(image))),
+            std::to_string(around + 2 + 2 * kImage));
+  EXPECT_NE(count(api, shown("ab", quoted(image)))
+                .find("expected <__media__> once for each of 1 images, found 0"),
+            std::string::npos);
+  EXPECT_NE(count(api, shown("<__media__>", quoted("@"))).find("'prompt.multimodal_data[0]'"),
+            std::string::npos);
+  EXPECT_NE(count(TestApi(), shown("<__media__>", quoted(image))).find("does not support images"),
+            std::string::npos);
+  const auto raw = [&](const std::string& text) {
+    return count_of(
+        api.post("/api/generate", R"({"model":"m","raw":true,"stream":false,"prompt":")" + text +
+                                      R"(","images":[)" + quoted(image) + "," + quoted(image) +
+                                      R"(],"options":{"num_predict":1}})"),
+        "prompt_eval_count");
+  };
+  EXPECT_EQ(raw("ab"), std::to_string(around + 2 + 2 * kImage));
+  EXPECT_EQ(raw("a[img-1]b"), std::to_string(around + 2 + 2 * kImage));
+  EXPECT_EQ(raw("a[img-0]b[img-7][img-1]"), std::to_string(around + 9 + 2 * kImage));
+}
+
+// PaliGemma's: images, BOS, the text and a line feed.
+TEST_F(Pictures, OrStandBeforeEverythingElse) {
+  media::Processor processor = four_tokens();
+  processor.placeholder.leads = true;
+  TestOptions options = seeing("");
+  options.config.processor = &processor;
+  options.config.special_tokens = {{"bos_token", "!"}};
+  const TestApi api(std::move(options));
+  const auto response = api.post(
+      "/completion", R"({"n_predict":1,"prompt":{"prompt_string":"a<__media__>b","multimodal_data":[)" +
+                         quoted(digits(bmp(9, 5))) + "]}}");
+  EXPECT_EQ(count_of(response, "tokens_evaluated"), std::to_string(kImage + 1 + 2 + 1));
+}
+
 TEST_F(Pictures, AModelWithoutATowerSaysSo) {
   const TestApi api;
   const std::string refusal =

@@ -53,7 +53,7 @@ inline std::array<int32_t, kVocab> successors() {
   return next;
 }
 
-// The state behind a token: its id, 1, -2 and the square root of the id.
+// The state after a token: its id, 1, -2 and the square root of the id.
 inline std::array<float, kHidden> hidden_of(int32_t token) {
   const auto id = static_cast<float>(token);
   return {id, 1, -2, std::sqrt(id)};
@@ -309,7 +309,7 @@ inline std::string error_code(const std::string& body) {
   return code ? std::string(code->get_string().value_unsafe()) : "null";
 }
 
-// Replaces every run of at least `length` characters of `set` behind `prefix` by `name`.
+// Replaces every run of at least `length` characters of `set` after `prefix` by `name`.
 inline void replace_runs(std::string& text, std::string_view prefix, std::string_view set,
                          size_t length, std::string_view name) {
   for (size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {

@@ -16,7 +16,7 @@ ROWS = {"qwen2_audio": 255, "gemma3n_audio": 255, "gemma4_audio": 252}  # The to
 def make(folder, family):
     """Writes the model into `folder`, which must not be there."""
     marks, written = MARKS[family]
-    return seeing_model.write(folder, family, marks, (seeing_model.TEMPLATE % written).replace("'image'", "'audio'"))
+    return seeing_model.write(folder, family, marks, (seeing_model.TEMPLATE % (written, "")).replace("'image'", "'audio'"))
 
 
 def recorded_sound(family):

@@ -1,5 +1,5 @@
 """Images through every API of the real server, from every source, good and bad; and from the JavaScript clients that people use."""
-import base64, http.server, json, os, shutil, subprocess, sys, tempfile, threading, time, unittest
+import base64, http.server, json, os, re, shutil, subprocess, sys, tempfile, threading, time, unittest, zlib
 
 import seeing_model
 from npm_packages import installed
@@ -196,6 +196,80 @@ class Images(unittest.TestCase):
         self.assertIn("--max-images", many["message"])
         # A file is what its bytes say.
         self.assertEqual(self.say(part(data_url(self.image, "jpeg"))), self.say(part(data_url(self.image))))
+
+    def test_a_picture_is_turned_upright(self):
+        """By each orientation of EXIF: stored rows and columns as they lie in the picture that is meant."""
+        width, height = 60, 40
+        across, down = lambda x: width - 1 - x, lambda y: height - 1 - y
+        meant = {1: lambda x, y: (x, y), 2: lambda x, y: (across(x), y), 3: lambda x, y: (across(x), down(y)),
+                 4: lambda x, y: (x, down(y)), 5: lambda x, y: (y, x), 6: lambda x, y: (across(y), x),
+                 7: lambda x, y: (across(y), down(x)), 8: lambda x, y: (y, down(x))}
+        upright = self.say(part(data_url(seeing_model.png(width, height))))
+        for orientation, place in meant.items():
+            size = (height, width) if orientation > 4 else (width, height)
+            stored = seeing_model.png(*size, lambda x, y: seeing_model.colours(*place(x, y)), orientation)
+            self.assertEqual(self.say(part(data_url(stored))), upright, orientation)
+        sideways = seeing_model.png(height, width, lambda x, y: seeing_model.colours(*meant[6](x, y)))
+        self.assertNotEqual(self.say(part(data_url(sideways))), upright, "the answer does not tell how the picture lies")
+
+    def test_odd_files_are_read_or_refused_while_another_stream_goes_on(self):
+        with open(f"{SOURCE}/tests/media/image/samples.h") as file:
+            listed = re.findall(r'\{"(\w+)", \d+, \d+, (0x[0-9a-f]+),\s*((?:"[^"]*"\s*)+)', file.read())
+        samples = {name: (int(checksum, 16), base64.b64decode("".join(re.findall(r'"([^"]*)"', digits))))
+                   for name, checksum, digits in listed}
+        self.assertGreater(len(samples), 25)
+        gaps, done = [], threading.Event()
+        streamed = threading.Thread(target=self.stream_for_long, args=(gaps, done))
+        streamed.start()
+        answers = {}
+        for name, (checksum, image) in samples.items():
+            answers.setdefault(checksum, set()).add(self.say(part(data_url(image))))
+            with self.subTest(f"{name}, cut"):
+                if not name.endswith("animated"):  # Of those the first picture may be whole.
+                    self.refuse(part(data_url(image[:len(image) * 3 // 5])))
+        for checksum, said in answers.items():
+            self.assertEqual(len(said), 1, f"files of the same pixels ({checksum:x}) are answered differently")
+        self.assertGreater(len(answers), 10)
+        plain = samples["png_rgb"][1]
+        for header, told in (((30_000).to_bytes(4, "big") * 2, "30000 x 30000"), (bytes(8), "0 x 0")):
+            wrong = bytearray(plain)
+            wrong[16:24] = header
+            wrong[29:33] = zlib.crc32(wrong[12:29]).to_bytes(4, "big")
+            self.assertIn(told, self.refuse(part(data_url(bytes(wrong))))["message"])
+        wrong = bytearray(plain)
+        wrong[plain.index(b"IEND") - 5] ^= 1  # Of the pixels' checksum.
+        self.assertIn("damaged", self.refuse(part(data_url(bytes(wrong))))["message"])
+        self.assertEqual(self.say(part(data_url(plain, "jpeg"))), self.say(part(data_url(plain))))
+        done.set()
+        streamed.join(60)
+        self.assertGreater(len(gaps), 20, "the other stream stood still")
+        self.assertLess(max(gaps), 5, "the other stream waited for images")
+
+    def stream_for_long(self, gaps, done):
+        """Asks for streams until `done`, and notes the time between their events."""
+        while not done.is_set():
+            connection = self.server.connection()
+            body = {"messages": [{"role": "user", "content": QUESTION}], "max_tokens": 64, "ignore_eos": True, "stream": True}
+            connection.request("POST", CHAT, json.dumps(body), {"Content-Type": "application/json"})
+            answer, last = connection.getresponse(), time.monotonic()
+            while line := answer.readline():
+                if line.startswith(b"data: {"):
+                    gaps.append(time.monotonic() - last)
+                    last = time.monotonic()
+            connection.close()
+
+    def test_a_completion_shows_images_without_a_template(self):
+        digits = base64.b64encode(self.image).decode()
+        written = f"[user]{seeing_model.MARKS[FAMILY][1]}{QUESTION}[assistant]"
+        by_chat = self.server.post(CHAT, chat(part(data_url(self.image))))
+        prompt = written.replace(seeing_model.MARKS[FAMILY][1], "<__media__>")
+        shown = self.server.post("/completion", {"prompt": {"prompt_string": prompt, "multimodal_data": [digits]}, "n_predict": 8,
+                                                 "temperature": 0})
+        self.assertEqual(shown["content"], by_chat["choices"][0]["message"]["content"])
+        told = self.server.post("/api/generate", {"model": "seeing", "stream": False, "raw": True, "images": [digits],
+                                                  "prompt": prompt.replace("<__media__>", "[img-0]"),
+                                                  "options": {"temperature": 0, "num_predict": 8}})
+        self.assertEqual((told["response"], told["prompt_eval_count"]), (shown["content"], by_chat["usage"]["prompt_tokens"]))
 
     def test_what_people_use(self):
         folder = installed("npm")

@@ -22,7 +22,7 @@ class Rerank(unittest.TestCase):
                 self.assertAlmostEqual(self.odds_of_words(server, document), scores[i], places=5)
 
     def odds_of_words(self, server, document):
-        """From the log-probabilities of both words behind the same conversation, each made certain by a bias."""
+        """From the log-probabilities of both words after the same conversation, each made certain by a bias."""
         system = ('You are given an instruction, a query and a document. Does the document meet what the instruction and the query ask for? '
                   'Answer "yes" or "no" and nothing else.')
         user = ("<Instruct>: Find the passages that answer the query.\n"

@@ -7,7 +7,8 @@ FAMILIES = os.environ.get("WEIR_FAMILIES", f"{SOURCE}/build/fixtures/families")
 
 # What the references' tokenizers and templates have for an image, by fixture: special tokens by the ids that its recorded
 # prompt has for them, and what the template writes.
-QWEN = ({252: "<|vision_start|>", 253: "<|vision_end|>", 255: "<|image_pad|>"}, "<|vision_start|><|image_pad|><|vision_end|>")
+QWEN = ({252: "<|vision_start|>", 253: "<|vision_end|>", 254: "<|video_pad|>", 255: "<|image_pad|>"},
+        "<|vision_start|><|image_pad|><|vision_end|>")
 ROWS = ({255: "[IMG]", 254: "[IMG_BREAK]", 253: "[IMG_END]"}, "[IMG]")
 MARKS = {
     "qwen2_vl": QWEN,
@@ -21,7 +22,8 @@ MARKS = {
     "lfm2_vl": ({253: "<|image_start|>", 254: "<|image_end|>", 255: "<image>"}, "<image>"),
 }
 TEMPLATE = ("{%% for m in messages %%}[{{ m['role'] }}]{%% if m['content'] is string %%}{{ m['content'] }}{%% else %%}"
-            "{%% for part in m['content'] %%}{%% if part['type'] == 'image' %%}%s{%% else %%}{{ part['text'] }}{%% endif %%}"
+            "{%% for part in m['content'] %%}{%% if part['type'] == 'image' %%}%s{%% elif part['type'] == 'video' %%}%s"
+            "{%% else %%}{{ part['text'] }}{%% endif %%}"
             "{%% endfor %%}{%% endif %%}{%% endfor %%}{%% if add_generation_prompt %%}[assistant]{%% endif %%}")
 
 
@@ -47,7 +49,7 @@ def recorded_ids(family, marks):
 def make(folder, family):
     """Writes the model into `folder`, which must not be there."""
     marks, written = MARKS[family]
-    return write(folder, family, marks, TEMPLATE % written)
+    return write(folder, family, marks, TEMPLATE % (written, written.replace("image_pad", "video_pad")))
 
 
 def write(folder, family, marks, template):
@@ -74,11 +76,16 @@ def write(folder, family, marks, template):
     return folder
 
 
-def png(width, height, pixel=lambda x, y: (x * 7 % 256, y * 5 % 256, (x + y) % 256)):
-    """A picture as the bytes of a PNG."""
+def colours(x, y):
+    return x * 7 % 256, y * 5 % 256, (x + y) % 256
+
+
+def png(width, height, pixel=colours, orientation=None):
+    """A picture as the bytes of a PNG; `orientation`: what its EXIF data say, 1 to 8."""
     rows = b"".join(b"\0" + bytes(c for x in range(width) for c in pixel(x, y)) for y in range(height))
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            (chunk(b"eXIf", b"MM\0*\0\0\0\x08\0\x01" + struct.pack(">HHIHHI", 0x0112, 3, 1, orientation, 0, 0)) if orientation else b"") +
             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))

@@ -122,7 +122,7 @@ class Tools(unittest.TestCase):
             self.assertTrue(FITS["get_time"](json.loads(answer["message"]["function_call"]["arguments"])))
 
     def test_what_begins_as_a_call_ends_as_one(self):
-        """The model is made to write the marker: what comes behind it is a call of a function that there is."""
+        """The model is made to write the marker: what comes after it is a call of a function that there is."""
         with Server() as server:
             marker = json.loads(server.request("POST", "/tokenize", {"content": "<tool_call>", "add_special": False})[2])["tokens"]
             found = 0
@@ -207,7 +207,7 @@ class Tools(unittest.TestCase):
                 shown = json.loads(self.chat(server, max_tokens=30, reasoning_format="none"))["choices"][0]["message"]
                 self.assertTrue(shown["content"])
                 self.assertNotIn("reasoning_content", shown)
-                # The form holds behind the reasoning, which is made to end by what is likely.
+                # The form holds after the reasoning, which is made to end by what is likely.
                 end = json.loads(server.request("POST", "/tokenize", {"content": "</think>", "add_special": False})[2])["tokens"]
                 answer = json.loads(self.chat(server, tools=[], response_format=form, max_tokens=400,
                                               logit_bias={str(i): 30 for i in end}))["choices"][0]

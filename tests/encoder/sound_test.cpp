@@ -10,6 +10,7 @@
 
 #include "base/concat.h"
 #include "encoder/encoder.h"
+#include "encoder/hand_made_tower.h"
 #include "kernels/cpu_ops.h"
 
 namespace weir::encoder {
@@ -446,42 +447,25 @@ std::vector<float> conformer_plainly(const Tensors& w, const media::SoundFeature
 
 // --- The towers.
 
-struct HandMadeTower {
-  HandMadeTower(const std::string& settings, const Tensors& tensors, int threads,
-                model::Compute compute = model::Compute::kExact,
-                kernels::Isa isa = kernels::detect_isa())
-      : config(settings), file(tensors.file()), team(threads) {
-    const auto card = card::ModelCard::open(
-        card::ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config))},
-                                         {"model.safetensors", std::as_bytes(std::span(file))}}));
-    EXPECT_TRUE(card) << card.error().message;
-    auto loaded =
-        Encoder::load(*card, {.compute = compute, .medium = Medium::kSound, .frames_max = 40},
-                      kernels::ops_for(isa), team);
-    if (loaded)
-      encoder = std::move(*loaded);
-    else
-      error = loaded.error().message;
-  }
+struct SoundTower : HandMadeEncoder {
+  SoundTower(const std::string& settings, const Tensors& tensors, int threads,
+             model::Compute compute = model::Compute::kExact,
+             kernels::Isa isa = kernels::detect_isa())
+      : HandMadeEncoder(settings, tensors.file(),
+                        {.compute = compute, .medium = Medium::kSound, .frames_max = 40}, isa,
+                        threads) {}
 
   std::vector<std::vector<float>> rows(const std::vector<media::SoundFeatures>& sounds,
-                                       int64_t work = 1) {
+                                       int64_t units = 1) {
     std::vector<std::vector<float>> out(sounds.size());
     std::vector<Sound> begun;
     for (size_t i = 0; i < sounds.size(); ++i) {
       out[i].resize(static_cast<size_t>(encoder->sound_rows(sounds[i]) * encoder->width()), NAN);
       begun.push_back({&sounds[i], out[i]});
     }
-    const auto taken = encoder->begin(begun);
-    EXPECT_TRUE(taken) << taken.error().message;
-    while (!encoder->advance(team, work)) EXPECT_TRUE(encoder->busy());
+    encode(begun, units);
     return out;
   }
-
-  const std::string config, file;
-  ThreadTeam team;
-  std::unique_ptr<Encoder> encoder;
-  std::string error;
 };
 
 double furthest(const std::vector<float>& found, const std::vector<float>& expected) {
@@ -503,7 +487,7 @@ std::vector<media::SoundFeatures> sounds(int bands) {
 TEST(SoundTowers, WhispersEncoderIsWhatItsEquationsSay) {
   const Tensors tensors = whisper_tensors();
   for (int level = 0; level <= static_cast<int>(kernels::detect_isa()); ++level) {
-    HandMadeTower tower(whisper_config(), tensors, 2, model::Compute::kExact,
+    SoundTower tower(whisper_config(), tensors, 2, model::Compute::kExact,
                         static_cast<kernels::Isa>(level));
     ASSERT_NE(tower.encoder, nullptr) << tower.error;
     const auto all = sounds(kBands);
@@ -525,7 +509,7 @@ std::vector<media::SoundFeatures> conformer_sounds() {
 TEST(SoundTowers, AConformerIsWhatItsEquationsSayWithTheWindowThatIsMeant) {
   const Tensors tensors = conformer_tensors();
   for (int level = 0; level <= static_cast<int>(kernels::detect_isa()); ++level) {
-    HandMadeTower tower(conformer_config(), tensors, 2, model::Compute::kExact,
+    SoundTower tower(conformer_config(), tensors, 2, model::Compute::kExact,
                         static_cast<kernels::Isa>(level));
     ASSERT_NE(tower.encoder, nullptr) << tower.error;
     const auto all = conformer_sounds();
@@ -541,7 +525,7 @@ TEST(SoundTowers, GiveASoundTheSameBitsWhateverIsWithIt) {
     for (const auto compute : {model::Compute::kExact, model::Compute::kFast}) {
       const std::string config = conformer ? conformer_config() : whisper_config();
       const Tensors tensors = conformer ? conformer_tensors() : whisper_tensors();
-      HandMadeTower one(config, tensors, 1, compute), three(config, tensors, 3, compute);
+      SoundTower one(config, tensors, 1, compute), three(config, tensors, 3, compute);
       ASSERT_NE(one.encoder, nullptr) << one.error;
       const auto some = conformer ? conformer_sounds() : sounds(kBands);
       std::vector<media::SoundFeatures> all;
@@ -553,7 +537,7 @@ TEST(SoundTowers, GiveASoundTheSameBitsWhateverIsWithIt) {
 }
 
 TEST(SoundTowers, RefuseSoundsThatTheyCannotTake) {
-  HandMadeTower tower(whisper_config(), whisper_tensors(), 1);
+  SoundTower tower(whisper_config(), whisper_tensors(), 1);
   ASSERT_NE(tower.encoder, nullptr) << tower.error;
   const auto refusal = [&](const media::SoundFeatures& values) {
     const Sound begun = {&values, {}};

@@ -1,5 +1,5 @@
 // A processor's configuration: any bytes give a processor or an error; with one, a picture of any
-// size gets a plan that keeps its promises, or an error. The first four bytes are the picture's size;
+// size, and a video of such pictures, gets a plan that keeps its promises, or an error. The first four bytes are the picture's size;
 // then comes JSON with the two files as `preprocessor` and `config`.
 #include <cstdint>
 #include <string_view>
@@ -10,10 +10,37 @@
 #include "media/processor/pixel_values.h"
 #include "media/processor/placeholder.h"
 #include "media/processor/processor.h"
+#include "media/processor/video_plan.h"
 
 namespace {
 
 using namespace weir::media;
+
+int64_t count_of(const std::string& text, const std::string& token) {
+  int64_t found = 0;
+  for (size_t at = 0; (at = text.find(token, at)) != std::string::npos; ++at) ++found;
+  return found;
+}
+
+void check_video(const Processor& processor, Size frame, int64_t frames) {
+  if (!processor.video.taken) return;
+  const auto plan = plan_video(processor, frame, frames, 2);
+  if (!plan) {
+    CHECK(!plan.error().message.empty());
+    return;
+  }
+  const int64_t pixels = plan->frame.canvas.pixels(), tokens = token_count(processor, plan->frame);
+  CHECK(plan->frame.views() == 1 && tokens >= 1 && pixels <= view_pixels_max(processor));
+  CHECK(plan->moments * processor.frames >= frames);
+  for (int64_t moment = 0; moment < plan->moments; ++moment)
+    CHECK(moment_step(processor, *plan, moment) >= 0);
+  if (pixels > 1 << 16 || frame.pixels() > 1 << 16 || tokens > 1 << 12) return;
+  CHECK(count_of(video_text(processor, *plan), processor.video.image) == plan->moments * tokens);
+  const Image picture(static_cast<int>(frame.width), static_cast<int>(frame.height));
+  const std::vector<const Image*> moment(static_cast<size_t>(processor.frames), &picture);
+  CHECK(std::ssize(moment_values(processor, plan->frame, moment).numbers) ==
+        3 * processor.frames * pixels);
+}
 
 void check_plan(const Processor& processor, Size image) {
   const auto plan = plan_image(processor, image);
@@ -31,12 +58,7 @@ void check_plan(const Processor& processor, Size image) {
   const Image picture(static_cast<int>(image.width), static_cast<int>(image.height));
   CHECK(static_cast<int64_t>(pixel_values(processor, *plan, picture).views.size()) ==
         plan->views());
-  const std::string text = placeholder_text(processor, *plan);
-  int64_t found = 0;
-  for (size_t at = 0; (at = text.find(processor.placeholder.image, at)) != std::string::npos;
-       ++at)
-    ++found;
-  CHECK(found == tokens);
+  CHECK(count_of(placeholder_text(processor, *plan), processor.placeholder.image) == tokens);
 }
 
 }  // namespace
@@ -53,6 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(!processor.error().message.empty());
     return 0;
   }
-  check_plan(*processor, {1 + (data[0] << 8 | data[1]), 1 + (data[2] << 8 | data[3])});
+  const Size frame = {1 + (data[0] << 8 | data[1]), 1 + (data[2] << 8 | data[3])};
+  check_plan(*processor, frame);
+  check_video(*processor, frame, 1 + data[0] % 9);
   return 0;
 }

@@ -442,6 +442,13 @@ TEST(Family, Gemma3sSlidingLayersHaveTheirOwnRope) {
       std::pair(1e4f, 3e6f));
 }
 
+TEST(Family, WhatIsNearToOthersAndNotComputedIsRefusedByName) {
+  expect_error(spec_of("InternVLChatModel"),
+               "InternVLChatModel is not supported: this is the older layout of InternVL's files");
+  expect_error(spec_of("Gemma4UnifiedForConditionalGeneration"), "without a vision tower");
+  expect_error(spec_of("Qwen2_5OmniModel"), "its talker are not computed");
+}
+
 TEST(Family, RefusesNumbersThatNoModelHas) {
   const auto llama = [](std::string_view more) { return dense_spec_of("LlamaForCausalLM", more); };
   expect_error(llama(R"("rms_norm_eps":-1)"), "at least 0 by rms_norm_eps, found -1");

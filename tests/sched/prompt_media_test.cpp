@@ -100,6 +100,46 @@ TEST(PromptMedia, TextGoesOnAfterTheLargerSideOfAPicture) {
   EXPECT_EQ(shift_of(prompt.media), 9 + 1 - 13);
 }
 
+// A video of three moments of 2 x 2 tokens, 3 apart in time, between texts: Qwen2.5-VL's positions.
+TEST(PromptMedia, AVideoCountsItsTimeFromItsBeginning) {
+  PicturePrompt prompt;
+  prompt.add_text(std::vector<int32_t>{5, 6});
+  for (int32_t moment = 0; moment < 3; ++moment) {
+    Medium picture = made_up_picture(moment, 2, 2, false);
+    picture.goes_on = moment > 0;
+    picture.step = 3 * moment;
+    prompt.add(std::move(picture));
+  }
+  prompt.add_text(std::vector<int32_t>{7});
+  prompt.add(made_up_picture(9, 1, 2, false));
+  prompt.add_text(std::vector<int32_t>{8});
+  std::vector<RopePosition> all = {{0, 0, 0}, {1, 1, 1}};
+  for (const int32_t time : {0, 3, 6})
+    for (const auto& [row, column] : {std::pair{0, 0}, {0, 1}, {1, 0}, {1, 1}})
+      all.push_back({2 + time, 2 + row, 2 + column});
+  for (const RopePosition& position :
+       {RopePosition{9, 9, 9}, {10, 10, 10}, {10, 10, 11}, {12, 12, 12}})
+    all.push_back(position);
+  ASSERT_EQ(all.size(), prompt.tokens.size());
+  for (size_t first = 0; first < all.size(); ++first)
+    for (size_t count = 1; first + count <= all.size(); ++count) {
+      std::vector<RopePosition> found(count);
+      rope_positions(prompt.media, static_cast<int32_t>(first), found);
+      EXPECT_TRUE(std::ranges::equal(found, std::span(all).subspan(first, count))) << first;
+    }
+  EXPECT_EQ(shift_of(prompt.media), 12 + 1 - 18);
+
+  const MediaLimits limits = {
+      .pictures = true, .row_bytes = 4, .features_bytes_max = 1000, .three_positions = true};
+  EXPECT_TRUE(check_media(prompt.media, 18, limits));
+  prompt.media.items[3].goes_on = true;
+  const auto apart = check_media(prompt.media, 18, limits);
+  ASSERT_FALSE(apart);
+  EXPECT_EQ(apart.error().message, "Expected moments of a video one after another");
+  EXPECT_NE(hash_at({1, 2}, 0), (MediaHash{1, 2}));
+  EXPECT_NE(hash_at({1, 2}, 0), hash_at({1, 2}, 3));
+}
+
 TEST(PromptMedia, NoRowOfAPictureIsCopied) {
   PicturePrompt prompt;
   prompt.add_text(std::vector<int32_t>{5, 6, 7, 8});

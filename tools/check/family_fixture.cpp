@@ -100,7 +100,7 @@ Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, 
     Session::Slice next = greedy.next(chunk);
     next.adapter = with.adapter;
     std::vector<Session::Slice> slices;
-    // Others before and behind, so that our rows begin at another place in every pass.
+    // Others before and after, so that our rows begin at another place in every pass.
     for (int32_t s = 1; s <= others; ++s) {
       const size_t count = s % 2 == 1 ? 1 + step % 3 : 1;
       if (s % 2 == 1)

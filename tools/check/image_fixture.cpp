@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "base/concat.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "card/config_reader.h"
-#include "card/safetensors.h"
 #include "media/image/decode.h"
 #include "media/processor/image_plan.h"
 #include "media/processor/pixel_values.h"
 #include "media/processor/placeholder.h"
+#include "media_fixture.h"
 
 namespace weir::check {
 
@@ -24,16 +21,6 @@ namespace fs = std::filesystem;
 
 // Recorded numbers are multiples of 2^-13; the rest is float32's rounding.
 constexpr double kBound = 1.0 / (1 << 14) + 2e-6;
-constexpr size_t kFileMax = size_t{1} << 20;
-
-template <class T>
-std::vector<T> read_tensor(const card::Checkpoint& file, std::string_view name, DType type) {
-  const card::StoredTensor* stored = file.find(name);
-  if (stored == nullptr || stored->tensor.type != type) return {};
-  std::vector<T> values(static_cast<size_t>(stored->tensor.elements()));
-  std::memcpy(values.data(), stored->tensor.data, values.size() * sizeof(T));
-  return values;
-}
 
 std::optional<media::Image> read_picture(const card::Checkpoint& file, std::string_view name) {
   const card::StoredTensor* stored = file.find(name);
@@ -45,17 +32,7 @@ std::optional<media::Image> read_picture(const card::Checkpoint& file, std::stri
   return image;
 }
 
-std::vector<int64_t> runs_of(const std::vector<int64_t>& ids, int64_t id) {
-  std::vector<int64_t> runs;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] != id) continue;
-    if (i == 0 || ids[i - 1] != id) runs.push_back(0);
-    ++runs.back();
-  }
-  return runs;
-}
-
-// The same of a text: how often a mark stands, as long as nothing is between.
+// How often a mark stands in a text, as long as nothing is between: the lengths of its runs.
 std::vector<int64_t> runs_of(std::string_view text, std::string_view mark) {
   std::vector<int64_t> runs;
   size_t end = std::string_view::npos;
@@ -65,13 +42,6 @@ std::vector<int64_t> runs_of(std::string_view text, std::string_view mark) {
     end = at + mark.size();
   }
   return runs;
-}
-
-int64_t image_id(JsonValue config) {
-  int64_t id = -1;
-  for (const char* key : {"image_token_id", "image_token_index"})
-    if (config[key].get(id) == simdjson::SUCCESS) break;
-  return id;
 }
 
 // What the reference lacks are zeros: it fills up to a fixed number of patches.
@@ -84,8 +54,8 @@ double difference(const std::vector<float>& ours, const std::vector<float>& thei
 }
 
 std::string wrong(const char* what, double found) {
-  return concat({what, " differ by ", std::to_string(found), ", more than ",
-                 std::to_string(kBound)});
+  return concat(
+      {what, " differ by ", std::to_string(found), ", more than ", std::to_string(kBound)});
 }
 
 struct Computed {
@@ -115,28 +85,25 @@ Computed compute(const media::Processor& processor, const std::vector<media::Ima
 Result<ImageFixture> ImageFixture::open(const std::string& folder) {
   ImageFixture fixture;
   fixture.name = fs::path(folder).filename().string();
-  WEIR_ASSIGN(FileView view, FileView::map(folder + "/expected.safetensors"));
-  WEIR_ASSIGN(const card::Checkpoint expected, card::open_safetensors(std::move(view)));
-  for (const char* name : {"image", "image2"}) {
-    const std::string path = concat({folder, "/", name, ".png"});
-    if (!fs::exists(path)) continue;
-    WEIR_ASSIGN(const std::string bytes, read_file(path, kFileMax));
+  std::vector<std::string> names;
+  for (const char* name : {"image", "image2"})
+    if (fs::exists(concat({folder, "/", name, ".png"}))) names.emplace_back(name);
+  if (names.empty()) return fail(ErrorCode::kUnsupported, "it has no picture");
+  WEIR_ASSIGN(const MediaFiles files, MediaFiles::open(folder));
+  for (const std::string& name : names) {
+    WEIR_ASSIGN(const std::string bytes,
+                read_file(concat({folder, "/", name, ".png"}), kFixtureFileMax));
     WEIR_ASSIGN(media::Image picture, media::decode_image(bytes, {}));
     fixture.pictures.push_back(std::move(picture));
-    if (auto recorded = read_picture(expected, name))
+    if (auto recorded = read_picture(files.expected, name))
       fixture.recorded.push_back(*std::move(recorded));
   }
-  if (fixture.pictures.empty()) return fail(ErrorCode::kUnsupported, "it has no picture");
-  WEIR_ASSIGN(const std::string text, read_file(folder + "/preprocessor_config.json", kFileMax));
-  WEIR_ASSIGN(const JsonDoc preprocessor, card::parse_config(text));
-  WEIR_ASSIGN(const std::string config_text, read_file(folder + "/config.json", kFileMax));
-  WEIR_ASSIGN(const JsonDoc config, card::parse_config(config_text));
-  WEIR_ASSIGN(fixture.processor, media::read_processor(preprocessor.root(), config.root()));
-  fixture.pixel_values = read_tensor<float>(expected, "pixel_values", DType::kF32);
-  fixture.pixel_values_pil = read_tensor<float>(expected, "pixel_values_pil", DType::kF32);
-  const std::vector<int64_t> ids = read_tensor<int64_t>(expected, "input_ids", DType::kI64);
-  fixture.image_runs = runs_of(ids, image_id(config.root()));
-  if (const card::StoredTensor* features = expected.find("image_features"))
+  WEIR_ASSIGN(fixture.processor,
+              media::read_processor(files.preprocessor.root(), files.config.root()));
+  fixture.pixel_values = read_tensor<float>(files.expected, "pixel_values", DType::kF32);
+  fixture.pixel_values_pil = read_tensor<float>(files.expected, "pixel_values_pil", DType::kF32);
+  fixture.image_runs = files.placeholder_runs("image");
+  if (const card::StoredTensor* features = files.expected.find("image_features"))
     fixture.features = features->tensor.shape[0];
   return fixture;
 }

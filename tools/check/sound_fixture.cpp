@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
 #include "base/concat.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "card/config_reader.h"
-#include "card/safetensors.h"
 #include "media/audio/decode_sound.h"
 #include "media/features/sound_features.h"
 #include "media/features/sound_plan.h"
+#include "media_fixture.h"
 
 namespace weir::check {
 
@@ -23,16 +20,6 @@ namespace fs = std::filesystem;
 // Recorded numbers are multiples of 2^-13; the rest is the rounding of float32, in which the
 // references transform.
 constexpr double kBound = 1.0 / (1 << 14) + 2e-5;
-constexpr size_t kFileMax = size_t{1} << 20;
-
-template <class T>
-std::vector<T> read_tensor(const card::Checkpoint& file, std::string_view name, DType type) {
-  const card::StoredTensor* stored = file.find(name);
-  if (stored == nullptr || stored->tensor.type != type) return {};
-  std::vector<T> values(static_cast<size_t>(stored->tensor.elements()));
-  std::memcpy(values.data(), stored->tensor.data, values.size() * sizeof(T));
-  return values;
-}
 
 // [frames, mels]; Whisper's lie the other way round.
 std::vector<float> read_features(const card::Checkpoint& file, size_t mels) {
@@ -51,23 +38,6 @@ int64_t heard_frames(const card::Checkpoint& file, int64_t frames) {
   if (!numbers.empty()) return std::ranges::count(numbers, 1);
   const auto flags = read_tensor<uint8_t>(file, "input_features_mask", DType::kBool);
   return flags.empty() ? frames : std::ranges::count(flags, 1);
-}
-
-std::vector<int64_t> runs_of(const std::vector<int64_t>& ids, int64_t id) {
-  std::vector<int64_t> runs;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] != id) continue;
-    if (i == 0 || ids[i - 1] != id) runs.push_back(0);
-    ++runs.back();
-  }
-  return runs;
-}
-
-int64_t sound_id(JsonValue config) {
-  int64_t id = -1;
-  for (const char* key : {"audio_token_id", "audio_token_index"})
-    if (config[key].get(id) == simdjson::SUCCESS) break;
-  return id;
 }
 
 // What the encoder gave: its rows, and their numbers.
@@ -98,22 +68,18 @@ Result<SoundFixture> SoundFixture::open(const std::string& folder) {
   fixture.name = fs::path(folder).filename().string();
   const std::string path = folder + "/audio.wav";
   if (!fs::exists(path)) return fail(ErrorCode::kUnsupported, "it has no sound");
-  WEIR_ASSIGN(FileView view, FileView::map(folder + "/expected.safetensors"));
-  WEIR_ASSIGN(const card::Checkpoint expected, card::open_safetensors(std::move(view)));
-  WEIR_ASSIGN(const std::string text, read_file(folder + "/preprocessor_config.json", kFileMax));
-  WEIR_ASSIGN(const JsonDoc preprocessor, card::parse_config(text));
-  WEIR_ASSIGN(const std::string config_text, read_file(folder + "/config.json", kFileMax));
-  WEIR_ASSIGN(const JsonDoc config, card::parse_config(config_text));
-  WEIR_ASSIGN(fixture.front_end, media::read_front_end(preprocessor.root(), config.root()));
-  WEIR_ASSIGN(const std::string bytes, read_file(path, kFileMax));
+  WEIR_ASSIGN(const MediaFiles files, MediaFiles::open(folder));
+  WEIR_ASSIGN(fixture.front_end,
+              media::read_front_end(files.preprocessor.root(), files.config.root()));
+  WEIR_ASSIGN(const std::string bytes, read_file(path, kFixtureFileMax));
   WEIR_ASSIGN(fixture.sound, media::decode_sound(bytes, fixture.front_end.rate, {}));
-  fixture.recorded = read_tensor<float>(expected, "audio", DType::kF32);
+  fixture.recorded = read_tensor<float>(files.expected, "audio", DType::kF32);
   const auto mels = static_cast<size_t>(fixture.front_end.mels);
-  fixture.features = read_features(expected, mels);
-  fixture.heard = heard_frames(expected, static_cast<int64_t>(fixture.features.size() / mels));
-  const std::vector<int64_t> ids = read_tensor<int64_t>(expected, "input_ids", DType::kI64);
-  fixture.sound_runs = runs_of(ids, sound_id(config.root()));
-  read_encoded(expected, fixture);
+  fixture.features = read_features(files.expected, mels);
+  fixture.heard =
+      heard_frames(files.expected, static_cast<int64_t>(fixture.features.size() / mels));
+  fixture.sound_runs = files.placeholder_runs("audio");
+  read_encoded(files.expected, fixture);
   return fixture;
 }
 

@@ -37,16 +37,31 @@ bool is_mixed(JsonArray array) {
          std::any_of(array.begin(), array.end(), is_token);
 }
 
+// Base64 in the order of the text's marks.
+Result<void> parse_shown(std::string_view path, JsonValue data, std::string_view text,
+                         GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray images, as_array(path, data));
+  size_t index = 0;
+  for (const JsonValue image : images) {
+    const std::string each = at(path, index++);
+    WEIR_ASSIGN(const std::string_view digits, as_string(each, image));
+    out.media.push_back(media_of_base64(Medium::kPicture, each, digits));
+  }
+  out.prompts.emplace_back(ShownPrompt{.text = std::string(text), .pictures = index});
+  return {};
+}
+
 Result<void> parse_one_prompt(std::string_view path, JsonValue value, const RequestLimits& limits,
-                              std::vector<Prompt>& out) {
+                              GenerateRequest& request) {
+  std::vector<Prompt>& out = request.prompts;
   JsonArray array;
   if (value.get(array) == simdjson::SUCCESS && is_mixed(array))
     return parse_mixed(path, array, limits, std::get<MixedPrompt>(out.emplace_back(MixedPrompt())));
   JsonObject object;
   if (value.get(object) == simdjson::SUCCESS) {
-    if (const auto data = json_get(object, "multimodal_data"); data && !is_empty_value(*data))
-      return unsupported(join(path, "multimodal_data"), "this server does not do that yet");
     WEIR_ASSIGN(const std::string_view text, required_string(path, object, "prompt_string"));
+    if (const auto data = json_get(object, "multimodal_data"); data && !is_empty_value(*data))
+      return parse_shown(join(path, "multimodal_data"), *data, text, request);
     out.emplace_back(std::string(text));
     return {};
   }
@@ -59,13 +74,13 @@ Result<void> parse_llama_prompt(const FieldInput& in, GenerateRequest& out) {
       in.value.get(array) == simdjson::SUCCESS && array.size() > 0 && !is_mixed(array) &&
       std::any_of(array.begin(), array.end(),
                   [](JsonValue value) { return value.is_array() || value.is_object(); });
-  if (!several) return parse_one_prompt(in.path, in.value, in.limits, out.prompts);
+  if (!several) return parse_one_prompt(in.path, in.value, in.limits, out);
   if (array.size() > kChoicesMax)
     return out_of_range(in.path, "expected at most " + std::to_string(kChoicesMax) +
                                      " prompts, found " + std::to_string(array.size()));
   size_t index = 0;
   for (const JsonValue element : array)
-    WEIR_TRY(parse_one_prompt(at(in.path, index++), element, in.limits, out.prompts));
+    WEIR_TRY(parse_one_prompt(at(in.path, index++), element, in.limits, out));
   return {};
 }
 
@@ -76,8 +91,9 @@ constexpr uint8_t kLlama = static_cast<uint8_t>(Endpoint::kLlama);
 // Besides what it shares with others.
 constexpr auto kFields = std::to_array<openai::RequestField>({
     {"prompt", "string or array or object", &parse_llama_prompt,
-     "Text, token ids, both in one list, an object with a prompt_string; or several of these.", 0,
-     0, kLlama, true},
+     "Text, token ids, both in one list, an object with a prompt_string and, where it has "
+     "<__media__>, images as multimodal_data; or several of these.",
+     0, 0, kLlama, true},
     {"n_cmpl", "integer", &G::n, "Answers to each prompt.", 1, kChoicesMax, kLlama},
     {"max_tokens", "integer", &G::max_tokens, "Another name of n_predict, which goes first.", 0,
      INT32_MAX, kLlama},

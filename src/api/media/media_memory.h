@@ -38,12 +38,13 @@ inline size_t values_bytes(const media::Processor& processor, const media::Image
   return static_cast<size_t>(3 * frames * pixels) * sizeof(float);
 }
 
-// While they are computed: besides, three bytes a pixel of the picture in each size that it gets,
-// twice, and of a view.
-inline size_t processing_bytes(const media::Processor& processor, const media::ImagePlan& plan) {
+// While they are computed: besides, three bytes a pixel of each frame (one, of a picture) in each
+// size that it gets, twice, and of a view.
+inline size_t processing_bytes(const media::Processor& processor, const media::ImagePlan& plan,
+                               int64_t frames) {
   int64_t pixels = plan.canvas.pixels() + plan.whole.pixels();
   for (const media::Size& size : plan.resizes) pixels += 2 * size.pixels();
-  return values_bytes(processor, plan) + static_cast<size_t>(3 * pixels);
+  return values_bytes(processor, plan) + static_cast<size_t>(3 * pixels * frames);
 }
 
 // How long a sound may last at most to be decoded: more than the encoder takes at once is refused.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/memory/request_memory.h"
 #include "api/media/media_memory.h"
+#include "api/memory/request_memory.h"
 #include "api/request/json_fields.h"
 #include "base/base64.h"
 #include "base/check.h"
@@ -15,6 +15,7 @@
 #include "media/image/decode.h"
 #include "media/processor/pixel_values.h"
 #include "media/processor/placeholder.h"
+#include "media/processor/video_plan.h"
 #include "media/resize/resize.h"
 
 namespace weir::api {
@@ -27,10 +28,9 @@ constexpr int kLowSide = 512;
 Result<void> check_source(const ApiConfig& config, const MediaSource& source) {
   const std::string_view name = medium_name(source.medium);
   if (source.kind == MediaSource::Kind::kRemote && config.media == nullptr)
-    return unsupported(source.field,
-                       concat({"this server fetches nothing from web addresses "
-                               "(--allow-remote-media): send the ",
-                               name, " itself, as a data: URL"}));
+    return unsupported(source.field, concat({"this server fetches nothing from web addresses "
+                                             "(--allow-remote-media): send the ",
+                                             name, " itself, as a data: URL"}));
   if (source.kind == MediaSource::Kind::kFile && config.media_limits.folder.empty())
     return unsupported(source.field,
                        concat({"this server reads no files of its own (--media-path): send the ",
@@ -107,6 +107,8 @@ media::Image within_side(media::Image image, int side) {
                        media::Arithmetic::kTorch);
 }
 
+Error left() { return {ErrorCode::kCancelled, "The client has left."}; }
+
 // The memory goes when the engine has let go of the numbers.
 template <class Input>
 struct Held {
@@ -119,7 +121,11 @@ struct Held {
 Result<void> check_media(const ApiConfig& config, std::span<const MediaSource> sources) {
   for (const Medium medium : {Medium::kPicture, Medium::kSound})
     WEIR_TRY(check_kind(config, sources, medium));
-  for (const MediaSource& source : sources) WEIR_TRY(check_source(config, source));
+  for (const MediaSource& source : sources) {
+    WEIR_TRY(check_source(config, source));
+    if (source.frame && !config.processor->video.taken)
+      return unsupported(source.frame->part, "this model does not support videos");
+  }
   return {};
 }
 
@@ -128,12 +134,12 @@ int64_t SeenMedium::tokens(const ApiConfig& config) const {
 }
 
 std::string SeenMedium::placeholder(const ApiConfig& config) const {
-  return medium == Medium::kSound ? media::placeholder_text(*config.front_end, sound)
-                                  : media::placeholder_text(*config.processor, plan);
+  if (medium == Medium::kSound) return media::placeholder_text(*config.front_end, sound);
+  return video ? media::video_text(*config.processor, *video)
+               : media::placeholder_text(*config.processor, plan);
 }
 
-Error MediaSet::want(const ApiConfig& config, std::vector<MediaSource> sources,
-                       const Aim& aim) {
+Error MediaSet::want(const ApiConfig& config, std::vector<MediaSource> sources, const Aim& aim) {
   CHECK(!wanted_ && !read_);
   config_ = &config;
   aim_ = aim;
@@ -187,10 +193,13 @@ void MediaSet::fail(Error error) {
 void MediaSet::read(MemoryBudget& budget, const grammar::Interrupt& interrupt) {
   CHECK(wanted_);
   for (size_t i = 0; i < sources_.size(); ++i) {
-    if (interrupt.stopped()) return fail({ErrorCode::kCancelled, "The client has left."});
-    Result<SeenMedium> seen = see(budget, i);
-    if (!seen) return fail(std::move(seen).error());
-    seen_.push_back(*std::move(seen));
+    if (interrupt.stopped()) return fail(left());
+    const std::optional<FramePlace>& frame = sources_[i].frame;
+    Result<void> done = frame                                  ? see_video(budget, i, interrupt)
+                        : sources_[i].medium == Medium::kSound ? hear(budget, i)
+                                                               : see(budget, i);
+    if (!done) return fail(std::move(done).error());
+    if (frame) i += static_cast<size_t>(frame->count) - 1;
   }
   wanted_ = false;
   read_ = true;
@@ -218,101 +227,160 @@ Result<std::string> MediaSet::bytes_of(MemoryBudget& budget, size_t index) {
 }
 
 // Refuses what will not fit the context before anything is computed of it.
-Result<void> MediaSet::check_tokens(const MediaSource& source, const SeenMedium& seen) {
-  tokens_ += seen.tokens(*config_);
+Result<void> MediaSet::check_tokens(const MediaSource& source, int64_t tokens) {
+  tokens_ += tokens;
   if (tokens_ <= aim_.tokens_max) return {};
   const std::string most = std::to_string(aim_.tokens_max), found = std::to_string(tokens_);
   const auto sounds = std::ranges::count(sources_, Medium::kSound, &MediaSource::medium);
   const bool alike = sounds == 0 || sounds == std::ssize(sources_);
-  return weir::fail(ErrorCode::kContextLength,
-                    concat({"This model's maximum context length is ", most,
-                            " tokens. However, your ",
-                            sounds == 0 ? "images" : alike ? "sounds" : "images and sounds",
-                            " alone resulted in at least ", found,
-                            " tokens (context_length_exceeded). Please send fewer or ",
-                            sounds == 0 ? "smaller images" : alike ? "shorter sounds" : "smaller ones",
-                            ". The prompt is too long: ", found, " tokens > ", most, " maximum"}),
-                    source.field, "context_length_exceeded");
+  return weir::fail(
+      ErrorCode::kContextLength,
+      concat({"This model's maximum context length is ", most, " tokens. However, your ",
+              sounds == 0 ? "images"
+              : alike     ? "sounds"
+                          : "images and sounds",
+              " alone resulted in at least ", found,
+              " tokens (context_length_exceeded). Please send fewer or ",
+              sounds == 0 ? "smaller images"
+              : alike     ? "shorter sounds"
+                          : "smaller ones",
+              ". The prompt is too long: ", found, " tokens > ", most, " maximum"}),
+      source.field, "context_length_exceeded");
 }
 
-Result<SeenMedium> MediaSet::see(MemoryBudget& budget, size_t index) {
+Result<MediaSet::Decoded> MediaSet::decode(MemoryBudget& budget, size_t index) {
   const MediaSource& source = sources_[index];
+  Result<std::string> bytes = bytes_of(budget, index);
+  if (!bytes) return media_error(Medium::kPicture, source.field, bytes.error());
+  Decoded decoded;
+  const media::ImageLimits limits = {.file_bytes_max = config_->media_limits.image_file_bytes_max,
+                                     .pixels_max = config_->media_limits.pixels_max,
+                                     .admit = [&](int64_t pixels) {
+                                       return lease_medium(budget, aim_.caller, decoded.lease,
+                                                           decoding_bytes(pixels));
+                                     }};
+  Result<media::Image> image = media::decode_image(*bytes, limits);
+  if (!image) return media_error(Medium::kPicture, source.field, image.error());
+  decoded.image = *std::move(image);
+  if (source.at_most_512) decoded.image = within_side(std::move(decoded.image), kLowSide);
+  return decoded;
+}
+
+template <class Compute>
+Result<void> MediaSet::keep(MemoryBudget& budget, const MediaSource& source, SeenMedium seen,
+                            int64_t frames, const Compute& compute) {
+  const media::Processor& processor = *config_->processor;
+  MemoryLease working;
+  const Result<void> room =
+      lease_medium(budget, aim_.caller, working, processing_bytes(processor, seen.plan, frames));
+  if (!room) return media_error(Medium::kPicture, source.field, room.error());
+  const auto held = std::make_shared<Held<sched::PictureInput>>();
+  held->input = {.plan = seen.plan, .pixels = compute()};
+  held->lease = working.part(values_bytes(processor, seen.plan));
+  seen.hash = sched::hash_of(held->input);
+  seen.input.picture = std::shared_ptr<const sched::PictureInput>(held, &held->input);
+  seen_.push_back(std::move(seen));
+  return {};
+}
+
+Result<void> MediaSet::see(MemoryBudget& budget, size_t index) {
+  const MediaSource& source = sources_[index];
+  const media::Processor& processor = *config_->processor;
+  WEIR_ASSIGN(const Decoded decoded, decode(budget, index));
+  const media::Image& image = decoded.image;
+  Result<media::ImagePlan> plan = media::plan_image(processor, {image.width, image.height});
+  if (!plan) return media_error(Medium::kPicture, source.field, plan.error());
+  WEIR_TRY(check_tokens(source, media::token_count(processor, *plan)));
+  if (aim_.only_counted) {
+    seen_.push_back({.plan = *plan});
+    return {};
+  }
+  return keep(budget, source, {.plan = *plan}, 1,
+              [&] { return media::pixel_values(processor, *plan, image); });
+}
+
+Result<void> MediaSet::see_video(MemoryBudget& budget, size_t index,
+                                 const grammar::Interrupt& interrupt) {
+  const media::Processor& processor = *config_->processor;
+  const FramePlace place = *sources_[index].frame;
+  media::Size size;
+  std::shared_ptr<const media::VideoPlan> video;
+  const auto per_moment = static_cast<int64_t>(processor.frames);
+  for (int64_t moment = 0; !video || moment < video->moments; ++moment) {
+    if (interrupt.stopped()) return tl::unexpected<Error>(left());
+    std::vector<Decoded> decoded;
+    for (int64_t i = moment * per_moment; i < (moment + 1) * per_moment && i < place.count; ++i) {
+      const size_t source = index + static_cast<size_t>(i);
+      WEIR_ASSIGN(decoded.emplace_back(), decode(budget, source));
+      const media::Size found = {decoded.back().image.width, decoded.back().image.height};
+      if (i == 0) size = found;
+      if (found != size)
+        return media_error(
+            Medium::kPicture, sources_[source].field,
+            concat({"expected a frame of ", std::to_string(size.width), " x ",
+                    std::to_string(size.height), " pixels, as the video's first one, found ",
+                    std::to_string(found.width), " x ", std::to_string(found.height)}),
+            "image_parse_error");
+    }
+    if (!video) {
+      Result<media::VideoPlan> plan = media::plan_video(processor, size, place.count, place.rate);
+      if (!plan) return media_error(Medium::kPicture, place.part, plan.error());
+      video = std::make_shared<const media::VideoPlan>(*std::move(plan));
+      WEIR_TRY(check_tokens(sources_[index],
+                            video->moments * media::token_count(processor, video->frame)));
+    }
+    SeenMedium seen = {
+        .medium = Medium::kVideo, .plan = video->frame, .video = video, .moment = moment};
+    if (aim_.only_counted) {
+      seen_.push_back(std::move(seen));
+      continue;
+    }
+    std::vector<const media::Image*> frames;
+    for (const Decoded& frame : decoded) frames.push_back(&frame.image);
+    frames.resize(static_cast<size_t>(per_moment), frames.back());
+    WEIR_TRY(keep(budget, sources_[index], std::move(seen), per_moment,
+                  [&] { return media::moment_values(processor, video->frame, frames); }));
+  }
+  return {};
+}
+
+Result<void> MediaSet::hear(MemoryBudget& budget, size_t index) {
+  const MediaSource& source = sources_[index];
+  const auto of_sound = [&](const Error& error) {
+    return media_error(Medium::kSound, source.field, error);
+  };
   Result<std::string> bytes = bytes_of(budget, index);
   if (!bytes) {
     Error error = std::move(bytes).error();
     // The desk does not know what it fetches.
-    if (error.kind == "failed_to_download_image" && source.medium == Medium::kSound)
-      error.kind = "failed_to_download_audio";
-    return media_error(source.medium, source.field, error);
+    if (error.kind == "failed_to_download_image") error.kind = "failed_to_download_audio";
+    return of_sound(error);
   }
-  return source.medium == Medium::kSound ? hear_sound(budget, source, *std::move(bytes))
-                                         : see_picture(budget, source, *std::move(bytes));
-}
-
-Result<SeenMedium> MediaSet::see_picture(MemoryBudget& budget, const MediaSource& source,
-                                         std::string bytes) {
-  const auto of_picture = [&](const Error& error) {
-    return media_error(Medium::kPicture, source.field, error);
-  };
-  const media::Processor& processor = *config_->processor;
-  MemoryLease decoding;
-  const media::ImageLimits limits = {
-      .file_bytes_max = config_->media_limits.image_file_bytes_max,
-      .pixels_max = config_->media_limits.pixels_max,
-      .admit = [&](int64_t pixels) {
-        return lease_medium(budget, aim_.caller, decoding, decoding_bytes(pixels));
-      }};
-  Result<media::Image> image = media::decode_image(bytes, limits);
-  if (!image) return of_picture(image.error());
-  std::string().swap(bytes);
-  if (source.at_most_512) image = within_side(*std::move(image), kLowSide);
-  Result<media::ImagePlan> plan =
-      media::plan_image(processor, {image->width, image->height});
-  if (!plan) return of_picture(plan.error());
-  SeenMedium seen{.plan = *plan};
-  WEIR_TRY(check_tokens(source, seen));
-  if (aim_.only_counted) return seen;
-  MemoryLease working;
-  const Result<void> room =
-      lease_medium(budget, aim_.caller, working, processing_bytes(processor, *plan));
-  if (!room) return of_picture(room.error());
-  const auto held = std::make_shared<Held<sched::PictureInput>>();
-  held->input = {.plan = *plan, .pixels = media::pixel_values(processor, *plan, *image)};
-  held->lease = working.part(values_bytes(processor, *plan));
-  seen.hash = sched::hash_of(held->input);
-  seen.input.picture = std::shared_ptr<const sched::PictureInput>(held, &held->input);
-  return seen;
-}
-
-Result<SeenMedium> MediaSet::hear_sound(MemoryBudget& budget, const MediaSource& source,
-                                        std::string bytes) {
-  const auto of_sound = [&](const Error& error) {
-    return media_error(Medium::kSound, source.field, error);
-  };
   const media::FrontEnd& front_end = *config_->front_end;
   MemoryLease decoding;
-  Result<void> room =
-      lease_medium(budget, aim_.caller, decoding, decoding_bytes(front_end));
+  Result<void> room = lease_medium(budget, aim_.caller, decoding, decoding_bytes(front_end));
   if (!room) return of_sound(room.error());
-  const media::SoundLimits limits = {
-      .file_bytes_max = config_->media_limits.sound_file_bytes_max,
-      .seconds_max = seconds_max(front_end)};
-  const Result<media::Sound> sound = media::decode_sound(bytes, front_end.rate, limits);
+  const media::SoundLimits limits = {.file_bytes_max = config_->media_limits.sound_file_bytes_max,
+                                     .seconds_max = seconds_max(front_end)};
+  const Result<media::Sound> sound = media::decode_sound(*bytes, front_end.rate, limits);
   if (!sound) return of_sound(sound.error());
-  std::string().swap(bytes);
-  const Result<media::SoundPlan> plan =
-      media::plan_sound(front_end, std::ssize(sound->samples));
+  std::string().swap(*bytes);
+  const Result<media::SoundPlan> plan = media::plan_sound(front_end, std::ssize(sound->samples));
   if (!plan) return of_sound(plan.error());
   SeenMedium seen{.medium = Medium::kSound, .sound = *plan};
-  WEIR_TRY(check_tokens(source, seen));
-  if (aim_.only_counted) return seen;
+  WEIR_TRY(check_tokens(source, plan->rows));
+  if (aim_.only_counted) {
+    seen_.push_back(std::move(seen));
+    return {};
+  }
   const auto held = std::make_shared<Held<sched::SoundInput>>();
   room = lease_medium(budget, aim_.caller, held->lease, values_bytes(front_end, *plan));
   if (!room) return of_sound(room.error());
   held->input = media::sound_features(front_end, *plan, sound->samples);
   seen.hash = sched::hash_of(held->input);
   seen.input.sound = std::shared_ptr<const sched::SoundInput>(held, &held->input);
-  return seen;
+  seen_.push_back(std::move(seen));
+  return {};
 }
 
 }  // namespace weir::api

@@ -1,5 +1,5 @@
-// MediaSet: the pictures and sounds of one request, on their way from where it says they are to what an
-// encoder reads of them.
+// MediaSet: the pictures and sounds of one request, and the frames of its videos, on their way from
+// where it says they are to what an encoder reads of them.
 //
 // Only preparing a request shows which media it has, and they take longer than all else of it. So it
 // is prepared twice. The first time ends where the media are found (want()); then web addresses are
@@ -24,20 +24,25 @@
 #include "grammar/interrupt.h"
 #include "media/features/sound_plan.h"
 #include "media/processor/image_plan.h"
+#include "media/processor/video_plan.h"
 #include "sched/prompt_media.h"
 
 namespace weir::api {
 
+// A picture, a moment of a video, or a sound.
 struct SeenMedium {
   Medium medium = Medium::kPicture;
-  media::ImagePlan plan{};      // Of a picture.
-  media::SoundPlan sound{};     // Of a sound.
-  sched::MediumInput input{};   // None where media are only counted.
+  media::ImagePlan plan{};     // Of a picture or a moment.
+  media::SoundPlan sound{};    // Of a sound.
+  sched::MediumInput input{};  // None where media are only counted.
   sched::MediaHash hash{};
+  // Of a video, whose moments follow each other: which one it is. Else null.
+  std::shared_ptr<const media::VideoPlan> video{};
+  int64_t moment = 0;
 
   // Rows of features.
   int64_t tokens(const ApiConfig& config) const;
-  // What stands for it in the prompt.
+  // What stands for it in the prompt, or, of a video's first moment, for the video.
   std::string placeholder(const ApiConfig& config) const;
 };
 
@@ -74,12 +79,21 @@ class MediaSet {
 
  private:
   Result<std::string> bytes_of(MemoryBudget& budget, size_t index);
-  Result<SeenMedium> see(MemoryBudget& budget, size_t index);
-  Result<SeenMedium> see_picture(MemoryBudget& budget, const MediaSource& source,
-                                 std::string bytes);
-  Result<SeenMedium> hear_sound(MemoryBudget& budget, const MediaSource& source,
-                                std::string bytes);
-  Result<void> check_tokens(const MediaSource& source, const SeenMedium& seen);
+  // A picture with the memory that it takes.
+  struct Decoded {
+    MemoryLease lease{};  // Declared first: given back after the picture is freed.
+    media::Image image{};
+  };
+  Result<Decoded> decode(MemoryBudget& budget, size_t index);
+  Result<void> see(MemoryBudget& budget, size_t index);
+  // The video whose frames begin at `index`.
+  Result<void> see_video(MemoryBudget& budget, size_t index, const grammar::Interrupt& interrupt);
+  Result<void> hear(MemoryBudget& budget, size_t index);
+  // What a tower reads, with the memory that it takes until it is let go of.
+  template <class Compute>
+  Result<void> keep(MemoryBudget& budget, const MediaSource& source, SeenMedium seen,
+                    int64_t frames, const Compute& compute);
+  Result<void> check_tokens(const MediaSource& source, int64_t tokens);
 
   const ApiConfig* config_ = nullptr;
   Aim aim_;

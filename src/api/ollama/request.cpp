@@ -1,6 +1,7 @@
 #include "api/ollama/request.h"
 
 #include <array>
+#include <charconv>
 
 #include "api/ollama/names.h"
 #include "api/openai/tool_fields.h"
@@ -113,6 +114,42 @@ Result<Request> parse(uint8_t endpoint, const std::vector<FieldDoc>& known, std:
   return request;
 }
 
+// Images stand where the prompt has [img-0], [img-1] and so on, each once, and else before it.
+ShownPrompt shown_prompt(Request& request) {
+  std::vector<MediaSource> given = std::move(request.media);
+  std::vector<bool> placed(given.size());
+  std::string_view rest = request.prompt;
+  std::string text;
+  request.media.clear();
+  constexpr std::string_view kOpen = "[img-";
+  for (size_t at = 0; (at = rest.find(kOpen, at)) != std::string_view::npos;) {
+    const char* const digits = rest.data() + at + kOpen.size();
+    size_t number = 0;
+    const auto [end, error] = std::from_chars(digits, rest.data() + rest.size(), number);
+    const bool is_mark = error == std::errc() && end != rest.data() + rest.size() && *end == ']' &&
+                         number < given.size() && !placed[number];
+    if (!is_mark) {
+      at += kOpen.size();
+      continue;
+    }
+    text.append(rest.substr(0, at)).append(kPictureMark);
+    rest.remove_prefix(static_cast<size_t>(end + 1 - rest.data()));
+    at = 0;
+    placed[number] = true;
+    request.media.push_back(std::move(given[number]));
+  }
+  text += rest;
+  std::string before;
+  size_t first = 0;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (placed[i]) continue;
+    before += kPictureMark;
+    request.media.insert(request.media.begin() + static_cast<std::ptrdiff_t>(first++),
+                            std::move(given[i]));
+  }
+  return {.text = before + text, .pictures = given.size()};
+}
+
 }  // namespace
 
 Result<Request> parse_chat(std::string_view body, const RequestLimits& limits) {
@@ -130,10 +167,13 @@ Result<void> complete(Request& request, bool has_template) {
   if (request.raw && !request.system.empty())
     return out_of_range("system", "expected none beside raw, whose prompt is the whole text");
   if (request.infill || request.raw || !has_template) {
-    if (!request.media.empty())
-      return out_of_range("images", "expected none beside raw or suffix, or without a chat template");
+    if (request.infill && !request.media.empty())
+      return out_of_range("images", "expected none beside suffix");
     if (!request.system.empty()) request.ignored.add("system");
-    request.prompts = {std::move(request.prompt)};
+    if (request.media.empty())
+      request.prompts = {std::move(request.prompt)};
+    else
+      request.prompts = {shown_prompt(request)};
     return {};
   }
   JsonWriter json(request.messages);

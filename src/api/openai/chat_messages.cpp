@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/openai/video_part.h"
 #include "api/prompt/content_part.h"
 #include "api/request/json_fields.h"
 
@@ -65,12 +66,16 @@ Result<Url> url_of(Medium medium, const std::string& path, JsonObject part, cons
   return out;
 }
 
+}  // namespace
+
 Result<MediaSource> picture_of_url(const std::string& path, JsonObject part) {
   WEIR_ASSIGN(Url url, url_of(Medium::kPicture, path, part, "image_url"));
   if (url.object) WEIR_TRY(read_detail(url.path, *url.object, url.source));
   WEIR_TRY(read_detail(path, part, url.source));
   return std::move(url.source);
 }
+
+namespace {
 
 // vLLM's.
 Result<MediaSource> sound_of_url(const std::string& path, JsonObject part) {
@@ -123,7 +128,8 @@ constexpr auto kPartTypes =
                              {"audio_url", PartKind::kMedium, "", &sound_of_url},
                              {"file", PartKind::kMedium, "", &medium_of_file_part},
                              {"input_file", PartKind::kMedium, "", &medium_of_file},
-                             {"video_url", PartKind::kOther}});
+                             {"video", PartKind::kVideo, "", nullptr, &frames_of_video},
+                             {"video_url", PartKind::kVideo, "", nullptr, &frames_of_video_url}});
 
 Result<MessageContent> content_of(std::string_view path, JsonValue content,
                                   std::vector<MediaSource>* media) {

@@ -25,6 +25,8 @@ Result<MessageContent> message_content(std::string_view path, JsonValue content,
                                        GenerateRequest& out);
 // The same of texts alone, joined by line feeds.
 Result<std::string> content_text(std::string_view path, JsonValue content);
+// A part with an `image_url`, a string or an object with a `url`, as chats and responses have it.
+Result<MediaSource> picture_of_url(const std::string& path, JsonObject part);
 // A call's arguments, a string of JSON, as the object that templates want.
 Result<void> write_arguments(std::string_view path, JsonValue arguments, JsonWriter& json);
 

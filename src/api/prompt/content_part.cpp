@@ -1,6 +1,7 @@
 #include "api/prompt/content_part.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "api/request/json_fields.h"
@@ -30,10 +31,15 @@ Result<void> add_part(std::string_view path, JsonObject part, const PartType& ty
       media->push_back(std::move(source));
       return {};
     }
-    case PartKind::kOther:
-      break;
+    case PartKind::kVideo: {
+      if (media == nullptr) return refused("videos can stand in messages only");
+      WEIR_ASSIGN(std::vector<MediaSource> frames, type.video(std::string(path), part));
+      std::ranges::move(frames, std::back_inserter(*media));
+      out.add_medium(Medium::kVideo);
+      return {};
+    }
   }
-  return refused("this model does not support parts of type " + std::string(type.name));
+  return {};
 }
 
 }  // namespace weir::api

@@ -1,6 +1,6 @@
 // Content parts: what messages of every API are made of beside plain strings. A protocol says how
 // its parts are spelled, as a table; what a part becomes in the prompt is said here alone: a text is
-// text, a picture or a sound is noted with where it comes from, and parts of other kinds are refused.
+// text, a medium is noted with where it comes from.
 //
 // Threads: pure functions.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace weir::api {
 
-enum class PartKind : uint8_t { kText, kMedium, kOther };
+enum class PartKind : uint8_t { kText, kMedium, kVideo };
 
 // How a protocol spells a kind of part.
 struct PartType {
@@ -27,6 +27,8 @@ struct PartType {
   std::string_view member = "text";  // Where a text stands.
   // Where a medium comes from. `path` names the part in errors.
   Result<MediaSource> (*medium)(const std::string& path, JsonObject part) = nullptr;
+  // And a video's frames.
+  Result<std::vector<MediaSource>> (*video)(const std::string& path, JsonObject part) = nullptr;
 };
 
 // The row of `types` with this name; null: the protocol has no such part.

@@ -1,5 +1,5 @@
-// The tokens of a prompt with pictures and sounds: each one's placeholder in the place of its mark,
-// and where in the prompt its rows of features go.
+// The tokens of a prompt with pictures, videos and sounds: each one's placeholder in the place of its
+// mark, and where in the prompt its rows of features go.
 //
 // Threads: any; slow work for a pool thread.
 #pragma once
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "api/media/media_set.h"
+#include "api/request/generate_request.h"
 #include "api/serving/serving_context.h"
 #include "base/result.h"
 #include "sched/request.h"
@@ -24,9 +25,15 @@ struct PromptTokens {
 // Of a text as the chat template writes it, with the model's marks once for each medium, those of a
 // kind in their order; media that are only counted become none of the prompt's. `field` names the
 // prompt in errors: where there are other marks than these, because a template leaves media out or a
-// text has a mark's letters in it.
+// text has a mark's letters in it. `add_special`: with what the vocabulary puts around a text.
 Result<PromptTokens> tokenise_media(const ServingContext& serving, const std::string& field,
                                     int32_t tokens_max, std::string_view text,
-                                    std::span<const SeenMedium> media);
+                                    std::span<const SeenMedium> media, bool add_special = false);
+
+// The same of a prompt that is no conversation: a text with kPictureMark for each of its pictures,
+// none of them of a video.
+Result<PromptTokens> tokenise_shown(const ServingContext& serving, const std::string& field,
+                                    int32_t tokens_max, const ShownPrompt& prompt,
+                                    std::span<const SeenMedium> pictures);
 
 }  // namespace weir::api

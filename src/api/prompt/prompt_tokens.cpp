@@ -108,8 +108,18 @@ Result<std::vector<PromptTokens>> tokenise_prompts(const ServingContext& serving
     for (sched::Prompt& ids : infills) prompts.push_back({.ids = std::move(ids)});
     return prompts;
   }
+  std::span<const SeenMedium> shown;
+  if (!protocol.is_chat) {
+    WEIR_ASSIGN(shown, see_media(serving, in, request));
+  }
   for (const Prompt& prompt : request.prompts) {
-    WEIR_ASSIGN(prompts.emplace_back().ids, tokenise_prompt(serving.config, uncut_max, prompt));
+    if (const auto* with_pictures = std::get_if<ShownPrompt>(&prompt)) {
+      WEIR_ASSIGN(prompts.emplace_back(), tokenise_shown(serving, field, uncut_max, *with_pictures,
+                                                         shown.first(with_pictures->pictures)));
+      shown = shown.subspan(with_pictures->pictures);
+    } else {
+      WEIR_ASSIGN(prompts.emplace_back().ids, tokenise_prompt(serving.config, uncut_max, prompt));
+    }
   }
   const int32_t room =
       in.tokens_max - answer_room(request.token_limit().value_or(1), in.tokens_max);

@@ -18,7 +18,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
 
     {"PromptObject", R"({
   "type": "object", "required": ["prompt_string"], "properties": {
-    "prompt_string": {"type": "string"}}})"},
+    "prompt_string": {"type": "string"},
+    "multimodal_data": {"type": "array", "items": {"type": "string"},
+      "description": "Images in base64, one for each <__media__> of the text."}}})"},
 
     {"LlamaPrompt", R"({"anyOf": [
   {"type": "string"},

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -40,8 +41,17 @@ struct MixedPrompt {
   bool operator==(const MixedPrompt&) const = default;
 };
 
+// A text with kPictureMark in the place of each of its pictures, which are the next ones of the
+// request's list.
+struct ShownPrompt {
+  std::string text;
+  size_t pictures = 0;
+  bool operator==(const ShownPrompt&) const = default;
+};
+inline constexpr std::string_view kPictureMark = "<__media__>";  // llama-server's.
+
 // A text to tokenise, or tokens.
-using Prompt = std::variant<std::string, std::vector<int32_t>, MixedPrompt>;
+using Prompt = std::variant<std::string, std::vector<int32_t>, MixedPrompt, ShownPrompt>;
 
 // How many tokens are used of a prompt that is longer.
 struct Truncation {
@@ -55,7 +65,7 @@ struct Truncation {
 // A conversation, and how the template writes it.
 struct ChatFields {
   std::string messages;                       // A JSON array, in the form that templates expect.
-  std::vector<MediaSource> media;           // In the order in which messages show them.
+  std::vector<MediaSource> media;             // In the order in which messages or prompts show them.
   std::string last_role;                      // Of the last message,
   std::string last_content;                   // and its text.
   std::string template_kwargs;                // A JSON object, or empty.

@@ -1,10 +1,11 @@
-// MediaSource: where a request says that a picture or a sound is: in the request itself, at a web
-// address, or in a file of the server's machine. Nothing is read or fetched here.
+// MediaSource: where a request says that a picture, a frame of a video or a sound is: in the request
+// itself, at a web address, or in a file of the server's machine. Nothing is read or fetched here.
 //
 // Threads: a plain value; pure functions.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,19 @@
 
 namespace weir::api {
 
-enum class Medium : uint8_t { kPicture, kSound };
+// Of a source: a picture, which a frame of a video is too, or a sound.
+enum class Medium : uint8_t { kPicture, kVideo, kSound };
 
 // As errors name them: "image", "audio".
 std::string_view medium_name(Medium medium);
+
+// Of a video's frames, which follow each other in the request's list.
+struct FramePlace {
+  int32_t index = 0;
+  int32_t count = 0;   // Of all its frames.
+  double rate = 0;     // Frames a second.
+  std::string part{};  // Names the video in errors.
+};
 
 struct MediaSource {
   enum class Kind : uint8_t { kBase64, kRemote, kFile };
@@ -25,6 +35,7 @@ struct MediaSource {
   std::string text{};    // Digits, an address, or a path.
   std::string field{};   // Names it in errors: `messages[0].content[1].image_url`.
   bool at_most_512 = false;  // OpenAI's detail "low": in at most 512 x 512 pixels.
+  std::optional<FramePlace> frame{};  // It is one of a video.
 };
 
 // An error about a picture or a sound, with the word by which OpenAI's clients know it: all are

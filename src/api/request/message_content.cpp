@@ -4,6 +4,29 @@
 
 namespace weir::api {
 
+namespace {
+
+// As parts have it.
+std::string_view type_of(Medium medium) {
+  switch (medium) {
+    case Medium::kVideo:
+      return "video";
+    case Medium::kSound:
+      return "audio";
+    case Medium::kPicture:
+      break;
+  }
+  return "image";
+}
+
+Medium medium_of_type(std::string_view type) {
+  for (const Medium medium : {Medium::kVideo, Medium::kSound})
+    if (type == type_of(medium)) return medium;
+  return Medium::kPicture;
+}
+
+}  // namespace
+
 MessageContent MessageContent::read(JsonValue content) {
   MessageContent out;
   std::string_view text;
@@ -14,10 +37,8 @@ MessageContent MessageContent::read(JsonValue content) {
     std::string_view type;
     if (part["text"].get(text) == simdjson::SUCCESS)
       out.parts_.emplace_back(std::string(text));
-    else if (part["type"].get(type) == simdjson::SUCCESS && type == "audio")
-      out.add_medium(Medium::kSound);
-    else
-      out.add_medium(Medium::kPicture);
+    else if (part["type"].get(type) == simdjson::SUCCESS)
+      out.add_medium(medium_of_type(type));
   }
   return out;
 }
@@ -87,17 +108,17 @@ std::string MessageContent::text_with(const MediaMarks& marks) const {
   return text;
 }
 
-size_t MessageContent::drop(Medium medium) {
-  MessageContent kept;
+MessageContent MessageContent::drop(std::span<const Medium> kinds) {
+  MessageContent kept, dropped;
   for (const Part& part : parts_) {
-    if (part == Part(medium)) continue;
     if (is_text(part))
       kept.add_text(std::get<std::string>(part));
+    else if (std::ranges::find(kinds, std::get<Medium>(part)) != kinds.end())
+      dropped.parts_.push_back(part);
     else
       kept.parts_.push_back(part);
   }
-  const size_t dropped = media() - kept.media();
-  if (dropped > 0) *this = std::move(kept);
+  if (!dropped.parts_.empty()) *this = std::move(kept);
   return dropped;
 }
 
@@ -116,7 +137,7 @@ void MessageContent::write_parts(JsonWriter& json) const {
     if (is_text(part))
       json.field("type", "text").field("text", std::string_view(std::get<std::string>(part)));
     else
-      json.field("type", std::get<Medium>(part) == Medium::kSound ? "audio" : "image");
+      json.field("type", type_of(std::get<Medium>(part)));
     json.end_object();
   }
   json.end_array();

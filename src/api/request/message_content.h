@@ -1,9 +1,10 @@
-// MessageContent: what a message holds, texts, pictures and sounds in their order. Where each of the
-// media comes from stands in the request's list of media, in the order of all messages.
+// MessageContent: what a message holds, texts, pictures, videos and sounds in their order. Where each
+// picture, sound and frame of a video comes from stands in the request's list of media, in the order
+// of all messages.
 //
 // As JSON, in GenerateRequest::messages, it is a string, or with media an array of parts as
-// transformers' templates expect them: {"type":"text","text":...}, {"type":"image"} and
-// {"type":"audio"}.
+// transformers' templates expect them: {"type":"text","text":...}, {"type":"image"},
+// {"type":"video"} and {"type":"audio"}.
 //
 // Threads: a plain value.
 #pragma once
@@ -20,11 +21,22 @@
 
 namespace weir::api {
 
-// What a model's templates write where a medium is; empty: it takes none of them.
+// What a model's templates write where a medium is; empty: it takes none of them. Where a video is only
+// templates write something.
 struct MediaMarks {
   std::string_view image{}, sound{};
 
-  std::string_view of(Medium medium) const { return medium == Medium::kSound ? sound : image; }
+  std::string_view of(Medium medium) const {
+    switch (medium) {
+      case Medium::kPicture:
+        return image;
+      case Medium::kSound:
+        return sound;
+      case Medium::kVideo:
+        break;
+    }
+    return {};
+  }
 };
 
 class MessageContent {
@@ -53,8 +65,8 @@ class MessageContent {
   std::string text() const { return text_with({}); }
   // One text, with marks where media are; parts are lines of their own.
   std::string text_with(const MediaMarks& marks) const;
-  // Without the media of this kind, of which it returns how many there were.
-  size_t drop(Medium medium);
+  // Without the media of these kinds, which it returns.
+  MessageContent drop(std::span<const Medium> kinds);
 
   void write(JsonWriter& json) const;
   void write_parts(JsonWriter& json) const;

@@ -146,11 +146,19 @@ inline MediaMarks media_marks(const ApiConfig& config) {
   return marks;
 }
 
+// What a template writes where a medium is; empty: the model takes none of them.
+inline std::string_view mark_of(const ApiConfig& config, Medium medium) {
+  if (medium != Medium::kVideo) return media_marks(config).of(medium);
+  return config.processor == nullptr ? std::string_view() : config.processor->video.prompt;
+}
+
 // What stands for one row of a medium's features; empty: the model takes none of them.
 inline std::string_view row_text(const ApiConfig& config, Medium medium) {
   if (medium == Medium::kSound)
     return config.front_end == nullptr ? std::string_view() : config.front_end->placeholder.sound;
-  return config.processor == nullptr ? std::string_view() : config.processor->placeholder.image;
+  if (config.processor == nullptr) return {};
+  return medium == Medium::kVideo ? config.processor->video.image
+                                  : config.processor->placeholder.image;
 }
 
 }  // namespace weir::api

@@ -25,6 +25,7 @@ struct ServingContext {
         breakers(*config.tokenizer, config.vocab_size),
         infill(find_infill_tokens(*config.tokenizer)),
         image_token(find_token(config, Medium::kPicture)),
+        video_token(find_token(config, Medium::kVideo)),
         sound_token(find_token(config, Medium::kSound)) {}
 
   const ApiConfig& config;
@@ -32,13 +33,15 @@ struct ServingContext {
   mutable GrammarStore grammars;
   mutable BreakerStore breakers;
   const std::optional<InfillTokens> infill;  // If the model can fill in the middle.
-  // That a row of an image's features stands for, or of a sound's; none also where the vocabulary has
-  // no such token.
+  // That a row of an image's features stands for; none also where the vocabulary has no such token.
   const std::optional<int32_t> image_token;
-  const std::optional<int32_t> sound_token;
+  const std::optional<int32_t> video_token;  // The same of a video's,
+  const std::optional<int32_t> sound_token;  // and of a sound's.
 
   std::optional<int32_t> token_of(Medium medium) const {
-    return medium == Medium::kSound ? sound_token : image_token;
+    return medium == Medium::kSound   ? sound_token
+           : medium == Medium::kVideo ? video_token
+                                      : image_token;
   }
 
  private:

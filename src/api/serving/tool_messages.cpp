@@ -43,7 +43,7 @@ constexpr std::string_view kProbeImage =
 constexpr std::string_view kProbeSound =
     R"({"role":"user","content":[{"type":"audio"},{"type":"text","text":"weir_probe_words"}]})";
 
-constexpr Medium kMedia[] = {Medium::kPicture, Medium::kSound};
+constexpr Medium kMedia[] = {Medium::kPicture, Medium::kVideo, Medium::kSound};
 
 class Probe {
  public:
@@ -199,11 +199,10 @@ class MessageWriter {
 
   // The media of a result that the template would not show.
   void keep_for_user(MessageContent& content) {
-    for (const Medium medium : kMedia) {
-      if (written_.result_media.of(medium)) continue;
-      for (size_t dropped = content.drop(medium); dropped > 0; --dropped)
-        waiting_.add_medium(medium);
-    }
+    std::vector<Medium> kinds;
+    for (const Medium medium : kMedia)
+      if (!written_.result_media.of(medium)) kinds.push_back(medium);
+    waiting_.append(content.drop(kinds));
   }
 
   // A message of the user, after what waits for one.

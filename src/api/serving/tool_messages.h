@@ -29,6 +29,7 @@ struct TemplateTools {
   struct Media {
     bool images = false, sounds = false;
 
+    // Who writes images writes videos, if the model takes them.
     bool of(Medium medium) const { return medium == Medium::kSound ? sounds : images; }
   };
   Media media{};

@@ -90,6 +90,21 @@ int layer_count(const Config& c, const Sizes& sizes, std::string_view key) {
   return c.vision.int_or(key, sizes.layers, 1, kLayersMax);
 }
 
+void add_blocks(EncoderSpec& spec, int count, Attention attention, Mlp mlp,
+                const PlainBlocks& blocks) {
+  for (int i = 0; i < count; ++i) {
+    const std::string layer = blocks.layers + std::to_string(i) + ".";
+    attention.q = layer + "self_attn.q_proj";
+    attention.k = layer + "self_attn.k_proj";
+    attention.v = layer + "self_attn.v_proj";
+    attention.out = layer + "self_attn." + blocks.attention_out;
+    add(spec, attention, layer_norm(layer + blocks.attention_norm, blocks.eps));
+    mlp.up = layer + "mlp.fc1";
+    mlp.out = layer + "mlp.fc2";
+    add(spec, mlp, layer_norm(layer + blocks.mlp_norm, blocks.eps));
+  }
+}
+
 EncoderSpec clip_tower(const Config& c, const Sizes& sizes) {
   EncoderSpec spec = bare_tower(c, sizes);
   const float eps = c.vision.float_or("layer_norm_eps", sizes.eps);
@@ -97,20 +112,8 @@ EncoderSpec clip_tower(const Config& c, const Sizes& sizes) {
                     .positions = {.kind = PositionTable::kOneByOne,
                                   .tensor = "tower.embeddings.position_embedding.weight",
                                   .side = patches_across(c, sizes)}});
-  Attention attention = attention_heads(c, spec, sizes);
-  Mlp mlp = mlp_sizes(c, sizes);
-  const int layers = layer_count(c, sizes);
-  for (int i = 0; i < layers; ++i) {
-    const std::string layer = "tower.encoder.layers." + std::to_string(i) + ".";
-    attention.q = layer + "self_attn.q_proj";
-    attention.k = layer + "self_attn.k_proj";
-    attention.v = layer + "self_attn.v_proj";
-    attention.out = layer + "self_attn.out_proj";
-    add(spec, attention, layer_norm(layer + "layer_norm1", eps));
-    mlp.up = layer + "mlp.fc1";
-    mlp.out = layer + "mlp.fc2";
-    add(spec, mlp, layer_norm(layer + "layer_norm2", eps));
-  }
+  add_blocks(spec, layer_count(c, sizes), attention_heads(c, spec, sizes), mlp_sizes(c, sizes),
+             {.layers = "tower.encoder.layers.", .eps = eps});
   // Older files have the numbers of places as a tensor; a head that pools is for comparing pictures
   // with sentences.
   spec.unused = {"tower.embeddings.position_ids", "tower.head."};

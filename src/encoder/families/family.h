@@ -47,6 +47,17 @@ struct Sizes {
   std::string_view act = "gelu_pytorch_tanh";
 };
 
+// ViT-L's, of which several families' towers are.
+constexpr Sizes vit_large(int image, int patch) {
+  return {.width = 1024,
+          .mlp = 4096,
+          .layers = 24,
+          .heads = 16,
+          .image = image,
+          .patch = patch,
+          .act = "gelu"};
+}
+
 // Far above any published tower's, and small enough that products of two of them fit 63 bits.
 inline constexpr int kLayersMax = 1024;
 inline constexpr int kWidthMax = 1 << 16;
@@ -76,8 +87,19 @@ int layer_count(const Config& c, const Sizes& sizes, std::string_view key = "num
 // The side of a square table of as many rows as `key` says.
 int table_side(const Config& c, std::string_view key, int fallback);
 
-// A SigLIP or CLIP tower: patches, then blocks of attention and a network, each after a layer norm,
-// under tower.encoder.layers. No norm after the last one.
+// Blocks of attention and a network of two linear layers (mlp.fc1, mlp.fc2), each after a layer
+// norm, whose weights lie under `layers` and the block's number.
+struct PlainBlocks {
+  std::string layers{};  // "tower.encoder.layers."
+  const char* attention_out = "out_proj";
+  const char* attention_norm = "layer_norm1";
+  const char* mlp_norm = "layer_norm2";
+  float eps = 1e-6f;
+};
+void add_blocks(EncoderSpec& spec, int count, Attention attention, Mlp mlp,
+                const PlainBlocks& blocks);
+
+// A SigLIP or CLIP tower: patches, then plain blocks. No norm after the last one.
 EncoderSpec clip_tower(const Config& c, const Sizes& sizes);
 // SigLIP's sizes, positions one by one, and the norm after the last block.
 EncoderSpec siglip_tower(const Config& c);

@@ -9,13 +9,7 @@ namespace weir::encoder::family {
 
 namespace {
 
-constexpr Sizes kSizes = {.width = 1024,
-                          .mlp = 4096,
-                          .layers = 24,
-                          .heads = 16,
-                          .image = 448,
-                          .patch = 14,
-                          .act = "gelu"};
+constexpr Sizes kSizes = vit_large(448, 14);
 
 void add_block(EncoderSpec& spec, const Config& c, int i) {
   const ConfigReader& v = c.vision;

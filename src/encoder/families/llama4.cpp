@@ -48,25 +48,19 @@ EncoderSpec llama4(const Config& c) {
                                   .tensor = "tower.positional_embedding_vlm",
                                   .side = patches_across(c, kSizes)}});
   add(spec, Normalise{layer_norm("tower.layernorm_pre", kEps)});
-  Attention attention = attention_heads(c, spec, kSizes);
+  const Attention attention = attention_heads(c, spec, kSizes);
   if (attention.head_dim % 4 != 0)
     v.reject("num_attention_heads: expected heads of a multiple of 4 numbers, found " +
              std::to_string(attention.head_dim));
   spec.rope = {.kind = Rope::kNeighbours, .theta = rope_theta(v, 10000)};
   Mlp mlp = mlp_sizes(c, kSizes);
   mlp.act = kernels::Act::kGelu;
-  const int layers = layer_count(c, kSizes);
-  for (int i = 0; i < layers; ++i) {
-    const std::string layer = "tower.model.layers." + std::to_string(i) + ".";
-    attention.q = layer + "self_attn.q_proj";
-    attention.k = layer + "self_attn.k_proj";
-    attention.v = layer + "self_attn.v_proj";
-    attention.out = layer + "self_attn.o_proj";
-    add(spec, attention, layer_norm(layer + "input_layernorm", kEps));
-    mlp.up = layer + "mlp.fc1";
-    mlp.out = layer + "mlp.fc2";
-    add(spec, mlp, layer_norm(layer + "post_attention_layernorm", kEps));
-  }
+  add_blocks(spec, layer_count(c, kSizes), attention, mlp,
+             {.layers = "tower.model.layers.",
+              .attention_out = "o_proj",
+              .attention_norm = "input_layernorm",
+              .mlp_norm = "post_attention_layernorm",
+              .eps = kEps});
   add(spec, Normalise{layer_norm("tower.layernorm_post", kEps)});
   add(spec, DropClassRow{});
   add_adapter(spec, c);

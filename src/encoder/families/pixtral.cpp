@@ -6,13 +6,7 @@ namespace weir::encoder::family {
 
 namespace {
 
-constexpr Sizes kSizes = {.width = 1024,
-                          .mlp = 4096,
-                          .layers = 24,
-                          .heads = 16,
-                          .image = 1024,
-                          .patch = 16,
-                          .act = "gelu"};
+constexpr Sizes kSizes = vit_large(1024, 16);
 constexpr float kEps = 1e-5f;  // Of all its norms; no key says it.
 
 }  // namespace

@@ -99,8 +99,8 @@ Result<ImagePlan> plan_sizes(const Processor& processor, Size image) {
       return within_pixels(image, processor.unit, processor.pixels_min, processor.pixels_max)
           .map(one_view);
     case Sizing::kFrameBudget:
-      return within_frame_pixels(image, processor.frames, processor.unit, processor.pixels_min,
-                                 processor.pixels_max)
+      return within_frame_pixels(image, processor.frames, processor.frames, processor.unit,
+                                 processor.pixels_min, processor.pixels_max)
           .map(one_view);
     case Sizing::kPatchBudget:
       return one_view(filling_pixels(image, processor.unit, processor.pixels_max));
@@ -155,7 +155,9 @@ int64_t view_pixels_max(const Processor& processor) {
     case Sizing::kTilesIfLarge:
       break;
   }
-  return std::min(std::max(processor.pixels_max, fixed), kViewPixelsMax);
+  const VideoRules& video = processor.video;
+  const int64_t frame = video.together ? video.pixels_max / processor.frames : video.pixels_max;
+  return std::min(std::max({processor.pixels_max, fixed, frame}), kViewPixelsMax);
 }
 
 Size token_grid(const Processor& processor, Size view) {

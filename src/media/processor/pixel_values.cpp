@@ -51,24 +51,28 @@ void append_patches(std::vector<float>& out, const ByteValues& values, const Ima
       }
 }
 
+// The frames of a patch, of one size.
+using Frames = std::span<const Image* const>;
+
 // One patch: colour, frame, row, column.
-void append_frames(std::vector<float>& out, const ByteValues& values, const Image& view, int left,
-                   int top, const Processor& processor) {
+void append_patch(std::vector<float>& out, const ByteValues& values, Frames frames, int left,
+                  int top, int patch) {
   for (size_t c = 0; c < 3; ++c)
-    for (int frame = 0; frame < processor.frames; ++frame)
-      for (int y = top; y < top + processor.patch; ++y)
-        for (int x = left; x < left + processor.patch; ++x)
-          out.push_back(values[c][view.row(y)[3 * static_cast<size_t>(x) + c]]);
+    for (const Image* const frame : frames)
+      for (int y = top; y < top + patch; ++y)
+        for (int x = left; x < left + patch; ++x)
+          out.push_back(values[c][frame->row(y)[3 * static_cast<size_t>(x) + c]]);
 }
 
-void append_blocks(std::vector<float>& out, const ByteValues& values, const Image& view,
+void append_blocks(std::vector<float>& out, const ByteValues& values, Frames frames,
                    const Processor& processor) {
+  const Image& view = *frames.front();
   const int patch = processor.patch, block = patch * processor.merge;
   for (int top = 0; top + block <= view.height; top += block)
     for (int left = 0; left + block <= view.width; left += block)
       for (int y = top; y < top + block; y += patch)
         for (int x = left; x < left + block; x += patch)
-          append_frames(out, values, view, x, y, processor);
+          append_patch(out, values, frames, x, y, patch);
 }
 
 void append_view(PixelValues& out, const Processor& processor, const ByteValues& values,
@@ -80,7 +84,8 @@ void append_view(PixelValues& out, const Processor& processor, const ByteValues&
     case PixelLayout::kPatches:
       return append_patches(out.numbers, values, view, processor.patch);
     case PixelLayout::kBlocks:
-      return append_blocks(out.numbers, values, view, processor);
+      return append_blocks(out.numbers, values,
+                           std::vector(static_cast<size_t>(processor.frames), &view), processor);
   }
 }
 
@@ -119,6 +124,21 @@ PixelValues pixel_values(const Processor& processor, const ImagePlan& plan, cons
   if (plan.has_whole())
     append_view(out, processor, values,
                 resized(processor, plan.whole_of_canvas ? canvas : image, plan.whole));
+  return out;
+}
+
+PixelValues moment_values(const Processor& processor, const ImagePlan& plan,
+                          std::span<const Image* const> frames) {
+  CHECK(processor.layout == PixelLayout::kBlocks && std::ssize(frames) == processor.frames);
+  std::vector<Image> canvases;
+  for (const Image* const frame : frames)
+    canvases.push_back(resized(processor, *frame, plan.canvas));
+  std::vector<const Image*> views;
+  for (const Image& canvas : canvases) views.push_back(&canvas);
+  PixelValues out;
+  out.views.push_back(plan.canvas);
+  out.numbers.reserve(3 * frames.size() * static_cast<size_t>(plan.canvas.pixels()));
+  append_blocks(out.numbers, byte_values(processor), views, processor);
   return out;
 }
 

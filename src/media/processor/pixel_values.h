@@ -3,6 +3,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "media/image/image.h"
@@ -18,5 +19,10 @@ struct PixelValues {
 
 // REQUIRES: the plan was made for this processor and the picture's size.
 PixelValues pixel_values(const Processor& processor, const ImagePlan& plan, const Image& image);
+
+// Of one moment of a video: as many frames as a patch has. REQUIRES: PixelLayout::kBlocks, a plan of
+// plan_video() for frames of their one size.
+PixelValues moment_values(const Processor& processor, const ImagePlan& plan,
+                          std::span<const Image* const> frames);
 
 }  // namespace weir::media

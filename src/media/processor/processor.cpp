@@ -34,6 +34,7 @@ struct Files {
   ConfigReader processor;
   ConfigReader config;
   std::optional<ConfigReader> vision;
+  ConfigReader video;  // What says how large a video's frames are.
 
   // Of config.json's vision_config: an integer, or the first of two equal ones.
   int vision_side(std::string_view key, int fallback) const {
@@ -121,7 +122,21 @@ Placeholder run(std::string prompt, std::string image) {
   return {.prompt = std::move(prompt), .image = std::move(image)};
 }
 
-// Qwen2-VL to Qwen3.5. `pixels_*` of newer files are the sides of `size`.
+// Between which bounds areas lie. Newer files have them as the sides of `size`.
+void read_bounds(const ConfigReader& reader, double least, double most, int64_t& pixels_min,
+                 int64_t& pixels_max) {
+  if (const std::optional<ConfigReader> size = reader.child("size")) {
+    least = static_cast<double>(pixels(*size, "shortest_edge", least));
+    most = static_cast<double>(pixels(*size, "longest_edge", most));
+  }
+  pixels_min = pixels(reader, "min_pixels", least);
+  pixels_max = pixels(reader, "max_pixels", most);
+  if (pixels_min > pixels_max)
+    reader.reject(concat({"expected at least as many pixels at most as at least, found ",
+                          std::to_string(pixels_max), " and ", std::to_string(pixels_min)}));
+}
+
+// Qwen2-VL to Qwen3.5.
 void read_budget(Processor& out, const Files& files, int patch, double least, double most) {
   const ConfigReader& reader = files.processor;
   out.layout = PixelLayout::kBlocks;
@@ -129,16 +144,16 @@ void read_budget(Processor& out, const Files& files, int patch, double least, do
   out.merge = reader.int_or("merge_size", 2, 1, 16);
   out.frames = reader.int_or("temporal_patch_size", 2, 1, 8);
   out.unit = out.patch * out.merge;
-  if (const std::optional<ConfigReader> size = reader.child("size")) {
-    least = static_cast<double>(pixels(*size, "shortest_edge", least));
-    most = static_cast<double>(pixels(*size, "longest_edge", most));
-  }
-  out.pixels_min = pixels(reader, "min_pixels", least);
-  out.pixels_max = pixels(reader, "max_pixels", most);
-  if (out.pixels_min > out.pixels_max)
-    reader.reject(concat({"expected at least as many pixels at most as at least, found ",
-                          std::to_string(out.pixels_max), " and ",
-                          std::to_string(out.pixels_min)}));
+  read_bounds(reader, least, most, out.pixels_min, out.pixels_max);
+}
+
+// What the Qwen-VL families write of videos. Without a file of their own the bounds are the
+// pictures', as far as that file says some.
+void read_video(Processor& out, const Files& files, double least, double most) {
+  VideoRules& video = out.video;
+  video.taken = true;
+  video.image = "<|video_pad|>";
+  read_bounds(files.video, least, most, video.pixels_min, video.pixels_max);
 }
 
 Processor read_qwen2(const Files& files) {
@@ -147,6 +162,19 @@ Processor read_qwen2(const Files& files) {
   read_budget(out, files, 14, 56 * 56, 28 * 28 * 1280);
   read_numbers(out, files.processor, Filter::kBicubic, kClipMean, kClipDeviation);
   out.placeholder = run("<|image_pad|>", "<|image_pad|>");
+  read_video(out, files, 128 * 28 * 28, 768 * 28 * 28);
+  out.video.prompt = out.video.image;
+  return out;
+}
+
+// Positions tell the time: two a second in published files.
+Processor read_qwen2_5(const Files& files) {
+  Processor out = read_qwen2(files);
+  constexpr double kStepsMax = 1000;
+  out.video.steps_per_second = 4;
+  if (files.vision)
+    out.video.steps_per_second = files.vision->number("tokens_per_second", 0.001, kStepsMax)
+                                     .value_or(out.video.steps_per_second);
   return out;
 }
 
@@ -156,6 +184,12 @@ Processor read_qwen3(const Files& files) {
   read_budget(out, files, 16, 256 * 256, 4096.0 * 4096);
   read_numbers(out, files.processor, Filter::kBicubic, kHalf, kHalf);
   out.placeholder = run("<|image_pad|>", "<|image_pad|>");
+  read_video(out, files, 128 * 32 * 32, 768 * 32 * 32);
+  out.video.together = true;
+  out.video.times = true;
+  out.video.before = "<|vision_start|>";
+  out.video.after = "<|vision_end|>";
+  out.video.prompt = concat({out.video.before, out.video.image, out.video.after});
   return out;
 }
 
@@ -205,6 +239,7 @@ Processor read_paligemma(const Files& files) {
   out.unit = files.vision_side("patch_size", 14);
   read_numbers(out, files.processor, Filter::kBicubic, kHalf, kHalf);
   out.placeholder = run("<image>", "<image>");
+  out.placeholder.leads = true;
   return out;
 }
 
@@ -346,7 +381,7 @@ struct Family {
 };
 
 constexpr std::array kFamilies = {
-    Family{"qwen2_vl", read_qwen2},       Family{"qwen2_5_vl", read_qwen2},
+    Family{"qwen2_vl", read_qwen2},       Family{"qwen2_5_vl", read_qwen2_5},
     Family{"qwen3_vl", read_qwen3},       Family{"qwen3_vl_moe", read_qwen3},
     Family{"qwen3_5", read_qwen3},        Family{"qwen3_5_moe", read_qwen3},
     Family{"glm4v", read_glm},            Family{"glm_ocr", read_glm},
@@ -373,18 +408,25 @@ Result<void> check_unit(const Processor& processor) {
 Result<Processor> read_processor(JsonValue preprocessor, JsonValue config) {
   const char* kFile = "preprocessor_config.json";
   JsonObject object;
-  std::optional<JsonValue> within;
-  if (preprocessor.get(object) == simdjson::SUCCESS) within = json_get(object, "image_processor");
+  std::optional<JsonValue> within, video;
+  if (preprocessor.get(object) == simdjson::SUCCESS) {
+    within = json_get(object, "image_processor");
+    video = json_get(object, "video_processor");
+  }
   const ConfigReader reader(config);
   const Files files = {ConfigReader(within.value_or(preprocessor), kFile), reader,
-                       reader.child("vision_config")};
+                       reader.child("vision_config"),
+                       ConfigReader(video.value_or(within.value_or(preprocessor)),
+                                    video ? "video_preprocessor_config.json" : kFile)};
   const std::string type = reader.string_or("model_type", "");
   WEIR_TRY(reader.status());
   WEIR_TRY(files.processor.status());
+  WEIR_TRY(files.video.status());
   for (const Family& family : kFamilies) {
     if (family.model_type != type) continue;
     const Processor processor = family.read(files);
     WEIR_TRY(files.processor.status());
+    WEIR_TRY(files.video.status());
     WEIR_TRY(reader.status());
     WEIR_TRY(check_unit(processor));
     return processor;

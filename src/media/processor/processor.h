@@ -1,6 +1,7 @@
-// Processor: what a model wants of a picture, as data: which sizes, cut how, which numbers, how many
-// rows of features come of it and what stands for them in a prompt. Read from the files that a
-// model comes with; plan_image(), pixel_values() and placeholder_text() do what it says.
+// Processor: what a model wants of a picture or of a video's frames, as data: which sizes, cut how,
+// which numbers, how many rows of features come of it and what stands for them in a prompt. Read from
+// the files that a model comes with; plan_image(), plan_video(), pixel_values() and
+// placeholder_text() do what it says.
 //
 // Threads: a value, shared once it is read.
 #pragma once
@@ -54,7 +55,25 @@ struct Placeholder {
   std::string before{};
   std::string after{};
   std::string row_end{};  // kRows: between rows. kLlama4: between tiles.
+  bool leads = false;     // In prompts that no template writes pictures come first, then BOS and text.
   std::string whole{};    // Before the whole picture after its tiles; kLlama4: also without tiles.
+};
+
+// Of a video, which is pictures one after another: as many as a patch has frames are a moment, and a
+// moment is one view.
+struct VideoRules {
+  bool taken = false;      // The family reads videos here.
+  bool together = false;   // The bounds count the pixels of all frames, else those of each.
+  int64_t pixels_min = 0;
+  int64_t pixels_max = 0;
+  std::string prompt{};  // What a template writes where a video is.
+  std::string image{};   // The token for which a row of features stands.
+  // Before each moment its time ("<0.5 seconds>"), and these around its rows. Else all rows of a
+  // video are one run, and times are in its positions:
+  bool times = false;
+  std::string before{};
+  std::string after{};
+  double steps_per_second = 0;  // Positions in time; 0: one a moment.
 };
 
 struct Processor {
@@ -85,9 +104,11 @@ struct Processor {
   bool bf16 = false;  // Each of the three steps is rounded to bf16, as llama4's processor does it.
 
   Placeholder placeholder{};
+  VideoRules video{};
 };
 
 // Of preprocessor_config.json (or processor_config.json, which has the same within) and config.json.
+// `video_processor` within says how large the frames of videos are.
 // kUnsupported for a family that has no processor here; kConfig names the key that is wrong.
 Result<Processor> read_processor(JsonValue preprocessor, JsonValue config);
 

@@ -17,14 +17,16 @@ int64_t round_to(double number, int unit) { return whole(std::nearbyint(number /
 int64_t floor_to(double number, int unit) { return whole(std::floor(number / unit)) * unit; }
 int64_t ceil_to(double number, int unit) { return whole(std::ceil(number / unit)) * unit; }
 
-Size fit(Size image, Size rounded, int frames, int unit, int64_t pixels_min, int64_t pixels_max) {
-  const double pixels = real(image.pixels()) * frames;
-  if (rounded.pixels() * frames > pixels_max) {
+// Of so many frames of this size; `counted`: how many they count as once they are rounded.
+Size fit(Size image, Size rounded, int64_t frames, int64_t counted, int unit, int64_t pixels_min,
+         int64_t pixels_max) {
+  const double pixels = real(image.pixels()) * real(frames);
+  if (rounded.pixels() * counted > pixels_max) {
     const double shrink = std::sqrt(pixels / real(pixels_max));
     return {std::max<int64_t>(unit, floor_to(real(image.width) / shrink, unit)),
             std::max<int64_t>(unit, floor_to(real(image.height) / shrink, unit))};
   }
-  if (rounded.pixels() * frames < pixels_min) {
+  if (rounded.pixels() * counted < pixels_min) {
     const double grow = std::sqrt(real(pixels_min) / pixels);
     return {ceil_to(real(image.width) * grow, unit), ceil_to(real(image.height) * grow, unit)};
   }
@@ -61,17 +63,18 @@ Size within_edge(Size image, int edge, int unit) {
 
 Result<Size> within_pixels(Size image, int unit, int64_t pixels_min, int64_t pixels_max) {
   WEIR_TRY(check_shape(image));
-  return fit(image, rounded_to(image, unit, 0), 1, unit, pixels_min, pixels_max);
+  return fit(image, rounded_to(image, unit, 0), 1, 1, unit, pixels_min, pixels_max);
 }
 
-Result<Size> within_frame_pixels(Size image, int frames, int unit, int64_t pixels_min,
-                                 int64_t pixels_max) {
+Result<Size> within_frame_pixels(Size image, int64_t frames, int group, int unit,
+                                 int64_t pixels_min, int64_t pixels_max) {
   if (image.width < unit || image.height < unit) {
     const double grow = std::max(unit / real(image.height), unit / real(image.width));
     image = {whole(real(image.width) * grow), whole(real(image.height) * grow)};
   }
   WEIR_TRY(check_shape(image));
-  return fit(image, rounded_to(image, unit, 0), frames, unit, pixels_min, pixels_max);
+  return fit(image, rounded_to(image, unit, 0), frames, round_to(real(frames), group), unit,
+             pixels_min, pixels_max);
 }
 
 Size rounded_to(Size image, int unit, int least) {
@@ -80,7 +83,7 @@ Size rounded_to(Size image, int unit, int least) {
 }
 
 Size within_tokens(Size image, int unit, int64_t pixels_min, int64_t pixels_max) {
-  return fit(image, rounded_to(image, unit, unit), 1, unit, pixels_min, pixels_max);
+  return fit(image, rounded_to(image, unit, unit), 1, 1, unit, pixels_min, pixels_max);
 }
 
 Size filling_pixels(Size image, int unit, int64_t pixels_max) {

@@ -30,9 +30,10 @@ Size within_edge(Size image, int edge, int unit);
 // kInvalid where one side is more than 200 times the other.
 Result<Size> within_pixels(Size image, int unit, int64_t pixels_min, int64_t pixels_max);
 
-// The same for `frames` pictures, whose pixels the bounds count together.
-Result<Size> within_frame_pixels(Size image, int frames, int unit, int64_t pixels_min,
-                                 int64_t pixels_max);
+// The same for `frames` pictures, whose pixels the bounds count together: as many whole groups of
+// frames as they are nearest to, and at least one. REQUIRES: frames >= group.
+Result<Size> within_frame_pixels(Size image, int64_t frames, int group, int unit,
+                                 int64_t pixels_min, int64_t pixels_max);
 
 // Each side rounded to units, at least `least`.
 Size rounded_to(Size image, int unit, int least);

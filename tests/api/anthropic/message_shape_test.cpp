@@ -18,7 +18,7 @@ MessageFacts facts(bool stream, bool show_reasoning = true) {
   return {"msg_1", "m", stream, show_reasoning};
 }
 
-// Thinking, text, two calls, and text behind them.
+// Thinking, text, two calls, and text after them.
 std::string answer(const MessageFacts& of, const Finish& finish) {
   std::string out;
   const auto shape = make_message_shape(of);

@@ -42,7 +42,7 @@ TEST(Infill, AnswersWhole) {
         R"("truncated":false,"stop_type":"limit","stopping_word":"","tokens_cached":15,)",
         R"("cache_n":0,"prompt_n":12)"})
     EXPECT_NE(answer.body.find(part), std::string::npos) << answer.body;
-  // What is typed comes behind the prefix: the prompt is longer by it.
+  // What is typed comes after the prefix: the prompt is longer by it.
   const auto typed =
       server.post("/infill", std::string(kHole) + R"(,"prompt":" f","n_predict":9,"stop":["M"]})");
   EXPECT_NE(typed.body.find(R"("content":"KL",)"), std::string::npos) << typed.body;

@@ -41,7 +41,7 @@ TEST(Calls, WhatDoesNotParseIsContent) {
            " \n ",
        })
     EXPECT_EQ(parse(options, text), text);
-  // A call behind one that is none, and text behind a call.
+  // A call after one that is none, and text after a call.
   EXPECT_EQ(parse(options,
                   "<tool_call>\n<tool_call>{\"name\": \"now\", \"arguments\": {}}"
                   "</tool_call> Done. "),

@@ -48,7 +48,7 @@ Matcher start(const CallBinding& binding) {
   return Matcher(std::shared_ptr<const Automaton>(std::move(*automaton)), trie);
 }
 
-// What calls begin with, behind some text where that is possible.
+// What calls begin with, after some text where that is possible.
 std::string beginning(const CallFormat& format) {
   if (format.messages)
     return "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>c";

@@ -44,7 +44,8 @@ TEST(ContentPart, TextsStandInThePromptHoweverTheyAreSpelled) {
 
 TEST(ContentPart, OthersAreRefusedByWhatTheyAre) {
   const std::string path = "content[0].type | Unsupported 'content[0].type': this model does not ";
-  EXPECT_EQ(chat_part_of("video_url"), path + "support parts of type video_url.");
+  EXPECT_EQ(chat_part_of("video_url"),
+            "content[0].type | Unsupported 'content[0].type': videos can stand in messages only.");
   // Where a text is all that can be.
   for (const char* type :
        {"image_url", "input_image", "input_audio", "audio_url", "file", "input_file"})

@@ -8,6 +8,8 @@
 namespace weir::api {
 namespace {
 
+constexpr Medium kPictures[] = {Medium::kPicture, Medium::kVideo};
+
 std::string json_of(const MessageContent& content) {
   std::string out;
   JsonWriter json(out);
@@ -29,7 +31,7 @@ TEST(MessageContent, IsAStringWithoutPicturesAndAListWithThem) {
   EXPECT_EQ(content.text(), "a\nb\nc");
   const auto doc = JsonDoc::parse(json_of(content));
   EXPECT_EQ(json_of(MessageContent::read(doc->root())), json_of(content));
-  EXPECT_EQ(content.drop(Medium::kPicture), 1u);
+  EXPECT_EQ(content.drop(kPictures).media(), 1u);
   EXPECT_EQ(json_of(content), R"("a\nb\nc")");
 }
 
@@ -45,10 +47,21 @@ TEST(MessageContent, HasSoundsBesidePictures) {
   const auto doc = JsonDoc::parse(json_of(content));
   EXPECT_EQ(json_of(MessageContent::read(doc->root())), json_of(content));
   EXPECT_EQ(content.text_with({.image = "<i>", .sound = "<s>"}), "<s>\na\n<i>\nb");
-  EXPECT_EQ(content.drop(Medium::kPicture), 1u);
+  EXPECT_EQ(content.drop(kPictures).media(), 1u);
   EXPECT_EQ(content.media(), 1u);
   EXPECT_TRUE(content.has(Medium::kSound) && !content.has(Medium::kPicture));
   EXPECT_EQ(content.text_with({.sound = "<s>"}), "<s>\na\nb");
+}
+
+TEST(MessageContent, AVideoIsAPartOfItsOwn) {
+  MessageContent content("a");
+  content.add_medium(Medium::kVideo);
+  content.add_medium(Medium::kPicture);
+  EXPECT_EQ(json_of(content), R"([{"type":"text","text":"a"},{"type":"video"},{"type":"image"}])");
+  const auto doc = JsonDoc::parse(json_of(content));
+  EXPECT_EQ(json_of(MessageContent::read(doc->root())), json_of(content));
+  EXPECT_EQ(content.text_with({.image = "<i>"}), "a\n<i>");
+  EXPECT_EQ(json_of(content.drop(kPictures)), R"([{"type":"video"},{"type":"image"}])");
 }
 
 TEST(MessageContent, TextsThatAreNothingAddNoLine) {

@@ -16,7 +16,7 @@
 namespace weir::api::vectors {
 namespace {
 
-// The prompt ends with the document's last letter, and the model says the one behind it: with the
+// The prompt ends with the document's last letter, and the model says the one after it: with the
 // yes of 'B' and the no of 'C', A is surely a fit, B surely none, and other letters are undecided.
 TestOptions judge(bool roles = true) {
   TestOptions options;

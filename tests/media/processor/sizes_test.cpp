@@ -24,8 +24,8 @@ TEST(Sizes, EachRuleGivesWhatItsDefinitionSays) {
   EXPECT_EQ(*within_pixels({100, 70}, 28, 1568, 7840), (Size{112, 56}));
   EXPECT_EQ(*within_pixels({1000, 700}, 28, 1568, 7840), (Size{84, 56}));
   EXPECT_EQ(*within_pixels({10, 7}, 28, 3136, 100000), (Size{84, 56}));
-  EXPECT_EQ(*within_frame_pixels({100, 70}, 2, 28, 3136, 18816), (Size{112, 56}));
-  EXPECT_EQ(*within_frame_pixels({10, 7}, 2, 28, 3136, 18816), (Size{56, 56}));
+  EXPECT_EQ(*within_frame_pixels({100, 70}, 2, 2, 28, 3136, 18816), (Size{112, 56}));
+  EXPECT_EQ(*within_frame_pixels({10, 7}, 2, 2, 28, 3136, 18816), (Size{56, 56}));
   EXPECT_EQ(within_tokens({100, 70}, 32, 4096, 16384), (Size{96, 64}));
   EXPECT_EQ(filling_pixels({100, 70}, 12, 10080), (Size{120, 84}));
   EXPECT_EQ(filling_pixels({10000, 1}, 48, 280 * 48 * 48), (Size{280 * 48, 48}));

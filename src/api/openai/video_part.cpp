@@ -1,0 +1,103 @@
+#include "api/openai/video_part.h"
+
+#include <string_view>
+#include <utility>
+
+#include "api/openai/chat_messages.h"
+#include "api/request/json_fields.h"
+#include "base/ascii.h"
+#include "base/concat.h"
+
+namespace weir::api::openai {
+
+namespace {
+
+// What the references sample from a video where no rate is given.
+constexpr double kRate = 2;
+// From a frame in a quarter of an hour to what the fastest cameras take.
+constexpr double kRateMin = 0.001, kRateMax = 100'000;
+
+constexpr std::string_view kFrames = "data:video/jpeg;base64,";
+
+tl::unexpected<Error> refuse_file(const std::string& field) {
+  return unsupported(field,
+                     "this server is built without libavformat and decodes no MP4, WebM or GIF: "
+                     "send the frames, as {\"type\": \"video\", \"video\": [images], \"fps\": N}");
+}
+
+Result<double> rate_of(const std::string& path, JsonObject part) {
+  for (const char* key : {"fps", "sample_fps"}) {
+    const auto value = json_get(part, key);
+    double rate = 0;
+    if (!value) continue;
+    if (value->get(rate) != simdjson::SUCCESS)
+      return wrong_type(join(path, key), "a number", *value);
+    if (rate >= kRateMin && rate <= kRateMax) return rate;
+    return out_of_range(join(path, key), "expected from 0.001 to 100000 frames a second, found " +
+                                             json_excerpt(*value));
+  }
+  return kRate;
+}
+
+Result<MediaSource> frame_of(const std::string& path, JsonValue value) {
+  std::string_view url;
+  if (value.get(url) == simdjson::SUCCESS) return media_at(Medium::kPicture, path, url);
+  JsonObject object;
+  if (value.get(object) != simdjson::SUCCESS)
+    return wrong_type(path, "an image's address or a part with an image_url", value);
+  if (const auto image = json_get(object, "image"); image && image->get(url) == simdjson::SUCCESS)
+    return media_at(Medium::kPicture, join(path, "image"), url);
+  return picture_of_url(path, object);
+}
+
+// Says of each which frame of the video it is.
+std::vector<MediaSource> numbered(std::vector<MediaSource> frames, const std::string& part,
+                                  double rate) {
+  for (size_t i = 0; i < frames.size(); ++i)
+    frames[i].frame = FramePlace{.index = static_cast<int32_t>(i),
+                                 .count = static_cast<int32_t>(frames.size()),
+                                 .rate = rate,
+                                 .part = part};
+  return frames;
+}
+
+}  // namespace
+
+Result<std::vector<MediaSource>> frames_of_video(const std::string& path, JsonObject part) {
+  WEIR_ASSIGN(const double rate, rate_of(path, part));
+  WEIR_ASSIGN(const JsonValue value, required_member(path, part, "video"));
+  const std::string list_path = join(path, "video");
+  if (value.is_string()) return refuse_file(list_path);
+  JsonArray list;
+  if (value.get(list) != simdjson::SUCCESS) return wrong_type(list_path, "a list of images", value);
+  std::vector<MediaSource> frames;
+  for (const JsonValue element : list) {
+    WEIR_ASSIGN(MediaSource frame, frame_of(at(list_path, frames.size()), element));
+    frames.push_back(std::move(frame));
+  }
+  if (frames.empty()) return out_of_range(list_path, "expected at least one image, found none");
+  return numbered(std::move(frames), list_path, rate);
+}
+
+Result<std::vector<MediaSource>> frames_of_video_url(const std::string& path, JsonObject part) {
+  WEIR_ASSIGN(const double rate, rate_of(path, part));
+  WEIR_ASSIGN(const JsonValue value, required_member(path, part, "video_url"));
+  std::string url_path = join(path, "video_url");
+  std::string_view url;
+  if (JsonObject object; value.get(object) == simdjson::SUCCESS) {
+    WEIR_ASSIGN(url, required_string(url_path, object, "url"));
+    url_path = join(url_path, "url");
+  } else if (value.get(url) != simdjson::SUCCESS) {
+    return wrong_type(url_path, "a string or an object with a url", value);
+  }
+  if (!starts_with_ignoring_case(url, kFrames)) return refuse_file(url_path);
+  std::vector<MediaSource> frames;
+  for (size_t begin = kFrames.size(); begin <= url.size();) {
+    const size_t end = std::min(url.find(',', begin), url.size());
+    frames.push_back(media_of_base64(Medium::kPicture, url_path, url.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return numbered(std::move(frames), url_path, rate);
+}
+
+}  // namespace weir::api::openai
