@@ -114,9 +114,25 @@ TEST(OllamaRequest, RefusesByTheNameOfTheField) {
       "messages[0].tool_calls");
   expect_refused(parse_generate(R"({"prompt":"x","template":"{{ .Prompt }}"})", kLimits),
                  "template", ErrorCode::kUnsupported);
-  auto raw = parse_generate(R"({"prompt":"x","images":["aGk="],"raw":true})", kLimits);
-  ASSERT_TRUE(raw);
-  EXPECT_FALSE(complete(*raw, /*has_template=*/true));
+  auto infill = parse_generate(R"({"prompt":"x","images":["aGk="],"suffix":"y"})", kLimits);
+  ASSERT_TRUE(infill);
+  EXPECT_FALSE(complete(*infill, /*has_template=*/true));
+}
+
+// Where the prompt names them, and else before it.
+TEST(OllamaRequest, ImagesOfARawPromptStandWhereItSays) {
+  const auto shown = [](const std::string& prompt) {
+    auto raw = parse_generate(
+        R"({"images":["aGk=","aGo="],"raw":true,"prompt":")" + prompt + R"("})", kLimits);
+    EXPECT_TRUE(raw && complete(*raw, /*has_template=*/true)) << prompt;
+    const auto& made = std::get<ShownPrompt>(raw->prompts.at(0));
+    EXPECT_EQ(made.pictures, 2u);
+    return made.text + " " + raw->pictures.at(0).text + raw->pictures.at(1).text;
+  };
+  EXPECT_EQ(shown("x"), "<__media__><__media__>x aGk=aGo=");
+  EXPECT_EQ(shown("x[img-1]y"), "<__media__>x<__media__>y aGk=aGo=");
+  EXPECT_EQ(shown("x[img-1]y[img-0]"), "x<__media__>y<__media__> aGo=aGk=");
+  EXPECT_EQ(shown("[img-7][img-0][img-0][img-"), "<__media__>[img-7]<__media__>[img-0][img- aGo=aGk=");
 }
 
 TEST(OllamaRequest, ImagesStandBeforeTheText) {
