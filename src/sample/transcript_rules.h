@@ -6,12 +6,15 @@
 // What the rules forbid has no chance. Log-probabilities of a request with rules are those of what
 // they leave, because the thresholds that transcripts are judged by are about these.
 //
-// Threads: immutable, and shared by requests.
+// Threads: TranscriptRules is immutable, and shared by requests; a TranscriptState belongs to one
+// Sampler.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "kernels/ops.h"
 
 namespace weir::sample {
 
@@ -28,6 +31,30 @@ struct TranscriptRules {
   // The first timestamp is at most so much after the beginning, in steps of a timestamp
   // (`max_initial_timestamp_index`); -1: anywhere.
   int32_t initial_max = -1;
+};
+
+// How far an output is, as the rules see it.
+class TranscriptState {
+ public:
+  // `rules` outlives it.
+  explicit TranscriptState(const TranscriptRules& rules) : rules_(rules) {}
+
+  // The output's next token.
+  void add(int32_t token);
+  // What may not be the next one becomes impossible. REQUIRES: no NaN in `logits`.
+  void apply(std::span<float> logits, const kernels::Ops& ops) const;
+
+ private:
+  bool is_timestamp(int32_t token) const;
+  void keep_pairs(std::span<float> logits) const;
+  void keep_order(std::span<float> logits) const;
+  void begin_with_timestamp(std::span<float> logits) const;
+
+  const TranscriptRules& rules_;
+  int64_t tokens_ = 0;
+  // Of the last token, and of the one before it; true where there is none of that.
+  bool last_is_time_ = false, before_is_time_ = true;
+  int32_t latest_ = -1;  // The last timestamp; -1: none has come.
 };
 
 }  // namespace weir::sample

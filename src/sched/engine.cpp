@@ -157,15 +157,20 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   }
   coming = 1 - coming;
   const bool encodes = state.features && state.features->busy();
-  if (encodes) {
+  const bool hears = state.fills && state.fills->busy();
+  if (encodes || hears) {
     // Clients have their tokens before media are encoded for as long as the step has taken.
     publish_others(waiting);
     if (!idle_before) publish_turn();
-    if (const auto failed = state.features->advance(seconds(Clock::now() - begin)))
-      for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
+    if (encodes)
+      if (const auto failed = state.features->advance(seconds(Clock::now() - begin)))
+        for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
+    if (hears && state.fills->busy())  // Those that waited may have ended just now.
+      if (const auto failed = state.fills->advance(seconds(Clock::now() - begin)))
+        state.fail(*failed);
   }
-  if (!idle_before || slab_runs || encodes) rest_time = begin + rest_after;
-  return !idle_before || !other.empty() || slab_runs || encodes;
+  if (!idle_before || slab_runs || encodes || hears) rest_time = begin + rest_after;
+  return !idle_before || !other.empty() || slab_runs || encodes || hears;
 }
 
 // Another engine's results, while the team computes.
@@ -361,6 +366,8 @@ void Engine::Impl::rest() {
   rest_time = Clock::time_point::max();
   state.executor.rest();
   state.pages.give_back_states();
+  state.memory.cross().forget();
+  state.pages.give_back_cross();
   if (on_rest) on_rest();
 }
 
@@ -370,6 +377,7 @@ Engine::Engine(const EngineOptions& options, exec::Executor& executor, EngineHan
   handle.vocab_size_.store(impl_->state.facts.spec->vocab_size, std::memory_order_relaxed);
   handle.hidden_size_.store(impl_->state.facts.spec->hidden_size, std::memory_order_relaxed);
   handle.media_ = impl_->state.media_limits();
+  handle.hearing_ = impl_->state.hearing_limits();
   handle.tokens_max_.store(std::min(impl_->state.context_max, impl_->state.scheduler.tokens_max()),
                            std::memory_order_release);
 }

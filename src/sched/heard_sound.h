@@ -26,6 +26,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/result.h"
 #include "media/features/sound_features.h"
 #include "sched/prompt_media.h"
 
@@ -49,8 +50,9 @@ struct AttentionHead {
 };
 inline constexpr int32_t kAttendedHeadsMax = 64;  // Published ones have up to 23.
 
-// How much each token of the prompt from `first` on attends to each of the first `rows` rows of the
-// encoder, of 20 ms each, as the next token is computed: a softmax over those rows.
+// How much each token of the prompt from `first` on, which is 0 for times of words, attends to each
+// of the first `rows` rows of the encoder, of 20 ms each, as the next token is computed: a softmax
+// over those rows.
 struct AttendedSound {
   std::vector<AttentionHead> heads{};
   int32_t first = 0;
@@ -60,5 +62,17 @@ struct AttendedSound {
   // finishes otherwise, there is nothing in it. media/features/token_times.h makes times of it.
   std::vector<float> weights{};
 };
+
+// What an engine computes of heard sounds; written before it is open for requests.
+struct HearingLimits {
+  int32_t layers = 0;  // With cross attention; 0: the model has none, and hears nothing.
+  int32_t heads = 0;   // Of each.
+  int32_t rows = 0;    // Of the encoder.
+};
+
+// What is wrong of what a request hears and asks of it: kInvalid. `heard`, `probe` and `attended` may
+// be null.
+Result<void> check_heard(const HeardSound* heard, const Probe* probe, const AttendedSound* attended,
+                         int64_t prompt_tokens, int32_t vocab_size, const HearingLimits& limits);
 
 }  // namespace weir::sched

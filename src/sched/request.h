@@ -144,6 +144,7 @@ struct Request {
   Clock::time_point first_token{};
   int32_t preemptions = 0;  // Valid once finished.
   int32_t end_token = -1;   // The token that ended it (kStop), which the log lacks; -1: none.
+  float end_logprob = 0;    // Of that token, where log-probabilities are wanted.
   // Why it has finished with kError, where the model could not be read; else empty.
   std::string failure;
   // It has finished with kError because the model computed no finite numbers for it.

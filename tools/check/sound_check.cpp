@@ -78,8 +78,12 @@ class SoundCheck {
     return rows;
   }
 
-  // The fixture's prompt, whose placeholders begin with the rows.
+  // The fixture's prompt, whose placeholders begin with the rows, or whose tokens attend to them.
   Result<FamilyFixture> prompt(FamilyFixture fixture, const std::vector<float>& rows) const {
+    if (model_->cross_layers() > 0) {
+      fixture.heard = rows;
+      return fixture;
+    }
     const int64_t token = sound_token(card_.config.root());
     const auto width = static_cast<size_t>(encoder_->width());
     auto& ids = fixture.input_ids;
@@ -156,27 +160,6 @@ bool is_exact(const Runtime& runtime) {
 }
 
 }  // namespace
-
-Result<void> check_encoder(const std::string& folder, const card::ModelCard& card,
-                           const Runtime& runtime, Report& report) {
-  const Result<SoundFixture> sound = SoundFixture::open(folder);
-  if (!sound && sound.error().code == ErrorCode::kUnsupported) return {};
-  if (!sound) return tl::unexpected(sound.error());
-  const std::string name = sound->name + ", encoder";
-  SoundCheck check(*sound, card, runtime);
-  if (const auto loaded = check.load_encoder(); !loaded) {
-    if (loaded.error().code != ErrorCode::kUnsupported) return loaded;
-    return {};  // The text's line says so.
-  }
-  WEIR_ASSIGN(const std::vector<float> recorded, check.encode(/*recorded=*/true));
-  WEIR_ASSIGN(const std::vector<float> of_file, check.encode(/*recorded=*/false));
-  const std::string about = rows_differ_by(recorded, sound->encoded) +
-                            number("from the file", difference(of_file, sound->encoded)) +
-                            std::to_string(sound->rows) + " rows";
-  const std::string why = wrong_rows(*sound, recorded, is_exact(runtime));
-  why.empty() ? report.pass(name, about) : report.fail(name, why + "; " + about);
-  return {};
-}
 
 Result<void> check_sound(const std::string& folder, const card::ModelCard& card,
                          const Runtime& runtime, Report& report) {
