@@ -173,7 +173,7 @@ class Server {
 
   std::unique_ptr<api::Adapters> adapters_;  // Null: the model takes none.
   std::unique_ptr<model::Model> model_;
-  ImageTower tower_;
+  MediaTowers towers_;
   std::unique_ptr<exec::Executor> executor_;
   std::atomic<int32_t> open_caches_{0};
   std::unique_ptr<kv::disk::DiskCache> disk_cache_;  // Null: there is none.
@@ -422,7 +422,7 @@ Result<void> Server::load(ThreadTeam& team) {
   if (!lacking.empty()) log::warn("model " + lacking);
   plan_ = std::move(loaded->plan);
   model_ = std::move(loaded->model);
-  tower_ = std::move(loaded->tower);
+  towers_ = std::move(loaded->towers);
   executor_ = std::move(loaded->executor);
   drafts_ = std::move(loaded->drafts);
   disk_cache_ = std::move(loaded->disk_cache);
@@ -447,7 +447,7 @@ Result<void> Server::load(ThreadTeam& team) {
 
 void Server::become_ready(TextParts text) {
   text_ = std::make_unique<TextParts>(std::move(text));
-  text_->see_images(choice_.model_card, tower_);
+  text_->take_media(choice_.model_card, towers_);
   api::ApiConfig config = api_config(options_, choice_, *model_, plan_, *text_);
   config.adapters = adapters_.get();
   config.engine = &handle_;

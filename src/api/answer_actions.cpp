@@ -21,7 +21,7 @@ PrepareInput Api::Impl::prepare_input(const Exchange& exchange, const ServedMode
   input.tokens_max = model.tokens_max();
   input.caller = exchange.caller();
   input.interrupt = std::make_shared<grammar::Interrupt>();
-  input.pictures = std::make_shared<PictureSet>();
+  input.media = std::make_shared<MediaSet>();
   if (const Key* const key = exchange.key()) {
     input.priority_min = key->spec().priority.value_or(0);
     if (model.config.engine->keeps_on_disk()) input.key_name = key->name();
@@ -53,7 +53,7 @@ void Api::Impl::prepare(const std::shared_ptr<Protocol>& protocol, const Exchang
           if (!prepared) return exchange->respond_error(prepared.error());
           then(use, std::move(*prepared));
         },
-        input.interrupt, input.pictures);
+        input.interrupt, input.media);
   };
   with_model(exchange, work, events);
 }

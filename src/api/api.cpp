@@ -22,25 +22,25 @@ constexpr uint64_t kTickMs = 1000;
 
 // Of the pool, that read images at once: each takes the memory of a whole picture, and a processor
 // for up to a second.
-constexpr int32_t kPictureThreads = 2;
+constexpr int32_t kMediaThreads = 2;
 
 // One caller's requests get as many threads as there are processors for, and leave one at least to
 // others; one of the pool's is for what is not preparation.
 Preparation::Limits preparation_limits(const ApiConfig& config) {
   Preparation::Limits limits;
   limits.jobs_max = config.preparing_max;
-  limits.threads = net::Loop::kPoolThreads - kPictureThreads - 1;
+  limits.threads = net::Loop::kPoolThreads - kMediaThreads - 1;
   limits.threads_of_one_max =
       std::clamp(static_cast<int32_t>(std::thread::hardware_concurrency()), 2, limits.threads - 1);
   return limits;
 }
 
 // Where processors are few, one thread leaves most of them to the engine.
-Preparation::Limits picture_limits(const ApiConfig& config) {
+Preparation::Limits reading_limits(const ApiConfig& config) {
   Preparation::Limits limits;
   limits.jobs_max = config.preparing_max;
   limits.threads = std::clamp(static_cast<int32_t>(std::thread::hardware_concurrency()) / 4, 1,
-                              kPictureThreads);
+                              kMediaThreads);
   limits.threads_of_one_max = limits.threads;
   limits.background_threads = 0;
   return limits;
@@ -83,7 +83,7 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
       entrance(config.entrance, policy.cors),
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
-      picture_budget(config.pictures.bytes_max),
+      media_budget(config.media_limits.bytes_max),
       response_store(config.responses_bytes_max),
       keys(config.api_keys),
       registry(set ? std::move(set->models) : std::vector{entry_of(config)},
@@ -106,8 +106,8 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
       model_feed(config.stream_pause_bytes),
       preparation(preparation_limits(config), pool_of(*config.loop),
                   lane_of(background, *config.loop), stats.preparing),
-      picture_reading(picture_limits(config), pool_of(*config.loop), pool_of(*config.loop),
-                      stats.reading_pictures) {
+      media_reading(reading_limits(config), pool_of(*config.loop), pool_of(*config.loop),
+                      stats.reading_media) {
   CHECK(config.loop);
   preparing_host.stats = &stats;
   preparing_host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
@@ -261,7 +261,7 @@ void Api::Impl::tick() {
   double oldest_s = 0;
   for (const std::shared_ptr<ServedModel>& model : served)
     if (model) tick_model(*model, now, oldest_s);
-  for (Preparation* each : {&preparation, &picture_reading})
+  for (Preparation* each : {&preparation, &media_reading})
     each->expire([&](sched::Clock::time_point arrived) {
       const double age_s = std::chrono::duration<double>(now - arrived).count();
       oldest_s = std::max(oldest_s, age_s);
@@ -360,7 +360,7 @@ void Api::shed_models() { impl_->registry.shed(); }
 
 void Api::cancel_all() {
   impl_->preparation.end(shutting_down());
-  impl_->picture_reading.end(shutting_down());
+  impl_->media_reading.end(shutting_down());
   impl_->end_fetches(shutting_down());
   impl_->registry.end(shutting_down());
   impl_->model_pulls.stop_all();
@@ -386,7 +386,7 @@ int32_t Api::open() const {
 bool Api::idle() const {
   impl_->reap();
   const auto ending = [](const auto& answer) { return answer->ending(); };
-  return impl_->preparation.count() == 0 && impl_->picture_reading.count() == 0 &&
+  return impl_->preparation.count() == 0 && impl_->media_reading.count() == 0 &&
          impl_->fetches.empty() && impl_->waiting.empty() && impl_->pulls.empty() &&
          std::ranges::all_of(impl_->served, [&](const std::shared_ptr<ServedModel>& model) {
            return !model || (model->entries.empty() && model->host.retired.empty() &&

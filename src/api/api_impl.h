@@ -1,6 +1,6 @@
 // What the Api is made of. api.cpp lets requests in and looks after what is open, queue_entry.cpp
 // has answers enter the engine's queue, api_table.cpp says what there is, answer_actions.cpp
-// answers what tokens are computed for, picture_reading.cpp has their images read before,
+// answers what tokens are computed for, media_reading.cpp has their media read before,
 // ollama_actions.cpp answers what Ollama's clients ask, model_actions.cpp which models there are,
 // page_actions.cpp the rest.
 //
@@ -35,7 +35,7 @@
 #include "api/pages/dashboard.h"
 #include "api/pages/model_feed.h"
 #include "api/pages/model_pages.h"
-#include "api/pictures/picture_set.h"
+#include "api/media/media_set.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
 #include "api/prompt/protocol.h"
@@ -179,22 +179,22 @@ struct Api::Impl {
   void begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedBatch prepared);
   // Runs `work` in the pool and `done` with its result on the loop, when it is the caller's turn.
   // `interrupt`: what ends the work early, if that looks at it; the work is done again then.
-  // `pictures`: those that the work may want; they are read then, and the work is done again.
+  // `media`: those that the work may want; they are read then, and the work is done again.
   template <class T>
   void in_pool(const ExchangePtr& exchange, std::function<Result<T>(std::string& body)> work,
                std::function<void(Result<T>)> done,
                std::shared_ptr<grammar::Interrupt> interrupt = nullptr,
-               PictureSetPtr pictures = nullptr);
+               MediaSetPtr media = nullptr);
   template <class T>
   struct Task;
   template <class T>
   void run_task(const ExchangePtr& exchange, const std::shared_ptr<Task<T>>& task);
-  // Has the pictures read and calls `then`, unless the client leaves before.
-  void read_pictures(const ExchangePtr& exchange, const PictureSetPtr& pictures,
+  // Has the media read and calls `then`, unless the client leaves before.
+  void read_media(const ExchangePtr& exchange, const MediaSetPtr& media,
                      std::function<void()> then);
-  void fetch_pictures(const ExchangePtr& exchange, const PictureSetPtr& pictures,
+  void fetch_media(const ExchangePtr& exchange, const MediaSetPtr& media,
                       std::function<void()> then);
-  void decode_pictures(const ExchangePtr& exchange, const PictureSetPtr& pictures,
+  void decode_media(const ExchangePtr& exchange, const MediaSetPtr& media,
                        std::function<void()> then);
   void end_fetches(const Error& error);
   std::optional<MemoryLease> lease_body(const ExchangePtr& exchange, const std::string& body);
@@ -205,7 +205,7 @@ struct Api::Impl {
   // The same of the request's model.
   using ModelPage = std::function<Result<std::string>(const ServedModel&, const std::string& body)>;
   void respond_with_model(const ExchangePtr& exchange, ModelPage work);
-  // The same of a page that counts the tokens of a conversation, which may have pictures.
+  // The same of a page that counts the tokens of a conversation, which may have media.
   using TokenCounter =
       std::function<Result<std::string>(const ServingContext& serving, const PrepareInput& in)>;
   void count_with_model(const ExchangePtr& exchange, TokenCounter count);
@@ -235,7 +235,7 @@ struct Api::Impl {
   RefusalTurns refusals{stats.held_refusals};
   MemoryBudget budget;       // For token logs.
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
-  MemoryBudget picture_budget;
+  MemoryBudget media_budget;
   responses::ResponseStore response_store;
   net::Routes routes;
   std::vector<const Row*> routed;  // By the numbers of `routes`.
@@ -265,7 +265,7 @@ struct Api::Impl {
   // Last, so that the work that it stops still finds everything else.
   BackgroundThread background{"weir-compile"};
   Preparation preparation;
-  Preparation picture_reading;
+  Preparation media_reading;
 };
 
 template <class T>
@@ -275,17 +275,17 @@ struct Api::Impl::Task {
   std::function<Result<T>(std::string& body)> work;
   std::function<void(Result<T>)> done;
   std::shared_ptr<grammar::Interrupt> interrupt;
-  PictureSetPtr pictures;
+  MediaSetPtr media;
   std::optional<Result<T>> result;
 
-  bool waits() const { return pictures && pictures->is_wanted(); }
+  bool waits() const { return media && media->is_wanted(); }
 };
 
 template <class T>
 void Api::Impl::in_pool(const ExchangePtr& exchange,
                         std::function<Result<T>(std::string& body)> work,
                         std::function<void(Result<T>)> done,
-                        std::shared_ptr<grammar::Interrupt> interrupt, PictureSetPtr pictures) {
+                        std::shared_ptr<grammar::Interrupt> interrupt, MediaSetPtr media) {
   const auto task = std::make_shared<Task<T>>();
   task->body = exchange->take_body();
   auto lease = lease_body(exchange, task->body);
@@ -294,7 +294,7 @@ void Api::Impl::in_pool(const ExchangePtr& exchange,
   task->work = std::move(work);
   task->done = std::move(done);
   task->interrupt = interrupt ? std::move(interrupt) : std::make_shared<grammar::Interrupt>();
-  task->pictures = std::move(pictures);
+  task->media = std::move(media);
   run_task(exchange, task);
 }
 
@@ -311,7 +311,7 @@ void Api::Impl::run_task(const ExchangePtr& exchange, const std::shared_ptr<Task
   job.done = [this, exchange, task] {
     if (exchange->responder().closed()) return exchange->abandon();
     if (task->waits())
-      return read_pictures(exchange, task->pictures,
+      return read_media(exchange, task->media,
                            [this, exchange, task] { run_task(exchange, task); });
     task->done(std::move(*task->result));
   };

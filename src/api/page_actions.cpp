@@ -55,7 +55,7 @@ void Api::Impl::count_with_model(const ExchangePtr& exchange, TokenCounter count
           return count(use->model->serving, in);
         },
         [exchange](const Result<std::string>& page) { respond_page(*exchange, page); },
-        input.interrupt, input.pictures);
+        input.interrupt, input.media);
   });
 }
 

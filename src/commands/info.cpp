@@ -25,9 +25,9 @@ Result<void> report(const Options& options, const MemoryLimit& limit, const fit:
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               bind_model(choice.model_card, model_options(options, choice), limit,
                          kernels::ops_for(choice.isa), choice.threads));
-  WEIR_ASSIGN(const ImageTower tower,
-              bind_image_tower(choice, kernels::ops_for(choice.isa), choice.threads));
-  WEIR_ASSIGN(const ModelFootprint needed, footprint(*model, choice.kv_format, tower));
+  WEIR_ASSIGN(const MediaTowers towers,
+              bind_media_towers(choice, kernels::ops_for(choice.isa), choice.threads));
+  WEIR_ASSIGN(const ModelFootprint needed, footprint(*model, choice.kv_format, towers));
   const Result<MemoryPlan> planned = plan_memory(options, limit, needed);
   // Files that are here already can be had in fewer bits without fetching others.
   const std::vector<fit::Way> elsewhere =

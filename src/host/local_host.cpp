@@ -82,7 +82,7 @@ struct LocalHost::Parts {
   Options options;
   ModelChoice choice;
   std::unique_ptr<model::Model> model;
-  ImageTower tower;
+  MediaTowers towers;
   ModelFootprint footprint;
   MemoryPlan plan;
   std::unique_ptr<TextParts> text;
@@ -314,8 +314,8 @@ Result<int64_t> LocalHost::open_model(Task& task) {
   const kernels::Ops& ops = kernels::ops_for(parts.choice.isa);
   WEIR_ASSIGN(parts.model, bind_model(parts.choice.model_card, model_options(options, parts.choice),
                                       limit_, ops, parts_.team.members()));
-  WEIR_ASSIGN(parts.tower, bind_image_tower(parts.choice, ops, parts_.team.members()));
-  WEIR_ASSIGN(parts.footprint, footprint(*parts.model, parts.choice.kv_format, parts.tower));
+  WEIR_ASSIGN(parts.towers, bind_media_towers(parts.choice, ops, parts_.team.members()));
+  WEIR_ASSIGN(parts.footprint, footprint(*parts.model, parts.choice.kv_format, parts.towers));
   return least_model_bytes(options, limit_, plan_, parts.footprint);
 }
 
@@ -329,7 +329,7 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   WEIR_ASSIGN(const std::string lacking,
               text::check_vocabulary(*parts.text->tokenizer, parts.model->spec().vocab_size));
   if (!lacking.empty()) log::warn("model " + lacking);
-  parts.executor = make_executor(*parts.model, parts.tower, kernels::ops_for(parts.choice.isa),
+  parts.executor = make_executor(*parts.model, parts.towers, kernels::ops_for(parts.choice.isa),
                                  parts_.team);
   WEIR_TRY(place_weights(task));
   WEIR_ASSIGN(parts.adapters, load_adapters(options, *parts.model, parts.plan));
@@ -344,7 +344,7 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
 
   auto hosted = std::make_shared<api::HostedModel>();
   hosted->bytes = parts.plan.model_bytes;
-  parts.text->see_images(parts.choice.model_card, parts.tower);
+  parts.text->take_media(parts.choice.model_card, parts.towers);
   hosted->config = api_config(options, parts.choice, *parts.model, parts.plan, *parts.text);
   const ModelPreset& preset = *parts.preset;
   hosted->config.model_id = preset.id;

@@ -19,11 +19,12 @@ string(REPLACE "${FOLDER}" "" hashes "${hashes}")  # The same in every checkout.
 string(SHA256 version "${hashes}")
 string(SUBSTRING ${version} 0 16 VERSION)
 
-# A browser asks for all modules at once, not for each when the one before it has named it.
+# A browser asks for all modules at once, not for each when the one before it has named it. A worklet is none of the
+# page's.
 set(MODULES "")
 foreach(path ${paths})
   get_filename_component(name ${path} NAME)
-  if(name MATCHES "[.]js$" AND NOT name STREQUAL "main.js" AND NOT name STREQUAL MATH)
+  if(name MATCHES "[.]js$" AND NOT name MATCHES "^main[.]|_worklet[.]" AND NOT name STREQUAL MATH)
     string(APPEND MODULES "<link rel=\"modulepreload\" href=\"/ui/${VERSION}/${name}\">\n")
   endif()
 endforeach()

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "api/pictures/picture_memory.h"
+#include "api/media/media_memory.h"
 #include "program/commit.h"
 #include "program/draft_sources.h"
 #include "program/model_facts.h"
@@ -31,6 +31,12 @@ void set_text(api::ApiConfig& config, const TextParts& text) {
   if (text.tool_use_template) config.tool_use_template = &*text.tool_use_template;
   if (text.processor) config.processor = &*text.processor;
   if (!text.images_refusal.empty()) config.images_refusal = text.images_refusal;
+  if (text.front_end && !text.front_end->placeholder.prompt.empty())
+    config.front_end = &*text.front_end;
+  else if (text.front_end)
+    config.sounds_refusal = "it writes down what it hears, at /v1/audio/transcriptions";
+  else if (!text.sounds_refusal.empty())
+    config.sounds_refusal = text.sounds_refusal;
   config.chat_template_source = text.chat_template_source;
 }
 
@@ -57,9 +63,9 @@ void set_memory(api::ApiConfig& config, const Plan& plan) {
   config.log_bytes_max = static_cast<size_t>(plan.request_bytes);
   config.responses_bytes_max = static_cast<size_t>(plan.responses_bytes);
   config.preparing_bytes_max = static_cast<size_t>(plan.bodies.preparing);
-  config.pictures.bytes_max = static_cast<size_t>(plan.image_bytes);
-  config.pictures.pixels_max =
-      std::min(config.pictures.pixels_max, api::pixels_within(config.pictures.bytes_max));
+  config.media_limits.bytes_max = static_cast<size_t>(plan.image_bytes);
+  config.media_limits.pixels_max =
+      std::min(config.media_limits.pixels_max, api::pixels_within(config.media_limits.bytes_max));
 }
 
 api::ExpertCounts expert_counts(const ssd::ExpertStore& store) {
@@ -80,8 +86,9 @@ void set_policy(api::ApiConfig& config, const Options& options) {
   config.queue_timeout_s = options.queue_timeout;
   config.request_timeout_s = options.request_timeout;
   config.max_tokens_default = options.max_tokens;
-  config.pictures.count_max = options.max_images;
-  config.pictures.folder = options.media_path;
+  config.media_limits.images_max = options.max_images;
+  config.media_limits.sounds_max = options.max_sounds;
+  config.media_limits.folder = options.media_path;
   config.version = kVersion;
   config.commit = commit();
 }

@@ -39,21 +39,24 @@ kv::PageKeeper::Times keep_times(const Options& options) {
 
 }  // namespace
 
-std::unique_ptr<exec::Executor> make_executor(model::Model& model, ImageTower& tower,
+std::unique_ptr<exec::Executor> make_executor(model::Model& model, MediaTowers& towers,
                                               const kernels::Ops& ops, ThreadTeam& team) {
   auto executor = std::make_unique<exec::CpuExecutor>(model, ops, team);
-  if (tower.loaded()) {
-    tower.runs = std::make_unique<exec::CpuEncoder>(tower.encoder.get(), nullptr, team);
-    executor->use(*tower.runs);
+  if (towers.any()) {
+    towers.runs = std::make_unique<exec::CpuEncoder>(towers.images.encoder.get(),
+                                                     towers.sounds.encoder.get(), team);
+    executor->use(*towers.runs);
   }
   return executor;
 }
 
 Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format,
-                                 const ImageTower& tower) {
+                                 const MediaTowers& towers) {
   const model::ModelMemory memory = model.memory();
-  const model::ModelMemory images =
-      tower.loaded() ? tower.encoder->memory() : model::ModelMemory();
+  const auto memory_of = [](const MediaTower& tower) {
+    return tower.loaded() ? tower.encoder->memory() : model::ModelMemory();
+  };
+  const model::ModelMemory images = memory_of(towers.images), sounds = memory_of(towers.sounds);
   const ssd::ExpertCatalogue* experts = model.expert_catalogue();
   WEIR_ASSIGN(const kv::MemoryLayout layout,
               kv::MemoryLayout::make(model.memory_needs(), kv_format, model.options().tape_tokens));
@@ -61,9 +64,10 @@ Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format
       .packed_weights = memory.packed_weights,
       .mapped_weights = memory.mapped_weights,
       .scratch = memory.scratch,
-      .sees_images = tower.loaded(),
-      .tower = images.packed_weights + images.mapped_weights,
-      .tower_scratch = images.scratch,
+      .image_tower = images.packed_weights + images.mapped_weights,
+      .image_scratch = images.scratch,
+      .sound_encoder = sounds.packed_weights + sounds.mapped_weights,
+      .sound_scratch = sounds.scratch,
       .adapter = model.adapter_bytes(),
       .kv_format = kv_format,
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
@@ -91,11 +95,11 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
   LoadedModel loaded;
   WEIR_ASSIGN(loaded.model, bind_model(choice.model_card, model_options(options, choice), limit,
                                        ops, team.members()));
-  WEIR_ASSIGN(loaded.tower, bind_image_tower(choice, ops, team.members()));
+  WEIR_ASSIGN(loaded.towers, bind_media_towers(choice, ops, team.members()));
   WEIR_ASSIGN(const ModelFootprint needed,
-              footprint(*loaded.model, choice.kv_format, loaded.tower));
+              footprint(*loaded.model, choice.kv_format, loaded.towers));
   WEIR_ASSIGN(loaded.plan, plan_memory(options, limit, needed));
-  loaded.executor = make_executor(*loaded.model, loaded.tower, ops, team);
+  loaded.executor = make_executor(*loaded.model, loaded.towers, ops, team);
   WEIR_TRY(place_weights(*loaded.executor));
   WEIR_TRY(open_experts(*loaded.model, options, loaded.plan.expert_bytes,
                         sched::sequences_max(options.queue, loaded.plan.parallel)));

@@ -11,7 +11,7 @@
 #include "kv/disk/disk_cache.h"
 #include "model/model.h"
 #include "program/draft_sources.h"
-#include "program/image_tower.h"
+#include "program/media_towers.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
 #include "program/options.h"
@@ -22,7 +22,7 @@ namespace weir {
 struct LoadedModel {
   std::unique_ptr<kv::disk::DiskCache> disk_cache;  // Null: there is none. Outlives the engine.
   std::unique_ptr<model::Model> model;
-  ImageTower tower;
+  MediaTowers towers;
   std::unique_ptr<exec::Executor> executor;  // Of these: it goes first.
   MemoryPlan plan;
   DraftSources drafts;
@@ -31,10 +31,10 @@ struct LoadedModel {
 // What a model takes, part by part: with all that load_model() makes of it. It is bound; its
 // weights need not be packed yet.
 Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format,
-                                 const ImageTower& tower = {});
+                                 const MediaTowers& towers = {});
 
 // `model` and `tower` outlive it.
-std::unique_ptr<exec::Executor> make_executor(model::Model& model, ImageTower& tower,
+std::unique_ptr<exec::Executor> make_executor(model::Model& model, MediaTowers& towers,
                                               const kernels::Ops& ops, ThreadTeam& team);
 
 // For serving. Logs how far it is, once a second.

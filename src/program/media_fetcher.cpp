@@ -27,7 +27,7 @@ class ListedReach final : public hub::Reach {
 
   std::string refusal(const hub::Url& url) override {
     if (hosts_.allows_host(url.host)) return {};
-    return concat({"images are fetched from ", hosts_.shown(),
+    return concat({"images and sounds are fetched from ", hosts_.shown(),
                    " alone (--allow-remote-media), not from ", url.host});
   }
   std::string refusal(const hub::Url& url, const sockaddr* address) override {

@@ -201,14 +201,20 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   add(plan, "weights, mapped", model_.mapped_weights, model_.mapped_weights,
       "read in place from the file");
   add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
-  if (model_.sees_images) {
-    add(plan, "image tower", model_.tower, model_.tower, "weights");
-    add(plan, "image scratch", 0, model_.tower_scratch, "activations of the largest picture");
-    add(plan, "image cache", 0, options_.image_cache, "features of pictures (--image-cache)");
+  if (model_.image_tower > 0) {
+    add(plan, "image tower", model_.image_tower, model_.image_tower, "weights");
+    add(plan, "image scratch", 0, model_.image_scratch, "activations of the largest picture");
+  }
+  if (model_.sound_encoder > 0) {
+    add(plan, "sound encoder", model_.sound_encoder, model_.sound_encoder, "weights");
+    add(plan, "sound scratch", 0, model_.sound_scratch, "activations of the longest sound");
   }
   if (model_.cross_bytes > 0)
     add(plan, "sound in the making", 0, model_.cross_bytes + model_.encoded_bytes,
         "what the encoder gives of one sound, and what layers keep of it");
+  else if (model_.takes_media())
+    add(plan, "image cache", 0, options_.image_cache,
+        "features of pictures and sounds (--image-cache)");
   if (options_.takes_adapters()) {
     plan.adapter_bytes = std::max(options_.adapters_max() * model_.adapter, kAdaptersLeast);
     add(plan, "adapters", 0, plan.adapter_bytes,
@@ -238,7 +244,7 @@ MemoryPlan Planner::without_kv(int32_t context) const {
 template <class Plan>
 void add_images(Plan& plan, const Options& options, const MemoryLimit& limit, bool several) {
   plan.image_bytes = plan_images(options, limit, several);
-  add(plan, "images", 0, plan.image_bytes, "of requests, until the model has seen them");
+  add(plan, "images", 0, plan.image_bytes, "of requests, and sounds, until the model has taken them in");
 }
 
 template <class Plan>
@@ -269,7 +275,7 @@ void add_shared(Plan& plan, const Options& options, const MemoryLimit& limit, in
 
 void Planner::add_process(MemoryPlan& plan) const {
   add_shared(plan, options_, limit_, plan.context_max, model_.hidden_size);
-  if (model_.sees_images) add_images(plan, options_, limit_, /*several=*/false);
+  if (model_.takes_media()) add_images(plan, options_, limit_, /*several=*/false);
 }
 
 // Of this model, beside its weights and what sequences remember.

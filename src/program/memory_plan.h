@@ -28,9 +28,14 @@ struct ModelFootprint {
   int64_t packed_weights = 0;  // Of anonymous memory.
   int64_t mapped_weights = 0;  // Read in place from the file.
   int64_t scratch = 0;         // Activations and logits of one step.
-  bool sees_images = false;
-  int64_t tower = 0;           // Of a model that does: its tower's weights,
-  int64_t tower_scratch = 0;   // and activations of the largest picture.
+  // Of a model that sees images: its tower's weights, and activations of the largest picture. 0: it
+  // sees none.
+  int64_t image_tower = 0, image_scratch = 0;
+  // The same of sounds.
+  int64_t sound_encoder = 0, sound_scratch = 0;
+
+  bool takes_media() const { return image_tower > 0 || sound_encoder > 0; }
+
   int64_t adapter = 0;         // An adapter of every layer, of the largest rank.
   kv::Format kv_format = {};
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).

@@ -4,7 +4,7 @@
 
 #include "base/thread_team.h"
 #include "card/default_model.h"
-#include "program/image_tower.h"
+#include "program/media_towers.h"
 
 namespace weir {
 

@@ -289,9 +289,9 @@ const std::array kRows = {
         "Answer 429 to a request that has waited so long without being begun; 0: never", "60"},
     Row{"request-timeout", "SECONDS", &Options::request_timeout, kServeOnly, "Scheduling",
         "End an answer that takes longer with an error; 0: never", "0"},
-    Row{"image-cache", "SIZE", Bytes{&Options::image_cache}, kPlanning, "Images",
-        "Memory for what a model's tower makes of pictures, so that a picture that comes again is "
-        "not encoded again; those of one request must fit in it",
+    Row{"image-cache", "SIZE", Bytes{&Options::image_cache}, kPlanning, "Images and sounds",
+        "Memory for what a model's encoders make of pictures and sounds, so that one that comes again "
+        "is not encoded again; those of one request must fit in it",
         "512M"},
     Row{"disk-cache", "SIZE", Bytes{&Options::disk_cache}, kPlanning, "Machine",
         "Keep prompts on disk, so that they need not be computed again after a restart or once "
@@ -353,20 +353,23 @@ const std::array kRows = {
     Row{"dry-penalty-last-n", "N", &Options::dry_penalty_last_n, kServeOnly, "Answers",
         "Default of how many of the last tokens DRY searches; -1: prompt and answer", "64"},
 
-    Row{"max-images", "N", &Options::max_images, kServeOnly, "Images",
+    Row{"max-images", "N", &Options::max_images, kServeOnly, "Images and sounds",
         "Most images of one request, for models that see them", "64"},
-    Row{"image-memory", "SIZE", Bytes{&Options::image_memory}, kPlanning, "Images",
-        "Memory that images may take from their arrival until the model has seen them; how many "
-        "pixels one may have follows from it",
+    Row{"max-sounds", "N", &Options::max_sounds, kServeOnly, "Images and sounds",
+        "Most sounds of one request, for models that hear them", "16"},
+    Row{"image-memory", "SIZE", Bytes{&Options::image_memory}, kPlanning, "Images and sounds",
+        "Memory that images and sounds may take from their arrival until the model has taken them in; "
+        "how many pixels an image may have follows from it",
         "an eighth of the memory, at most 2G; with --models a 32nd, at most 512M"},
     Row{"allow-remote-media", "HOST[,HOST]", Names{&Options::allow_remote_media}, kServeOnly,
-        "Images",
-        "Fetch images from these hosts where requests name their addresses (http, https): a name, "
+        "Images and sounds",
+        "Fetch images and sounds from these hosts where requests name their addresses (http, https): a name, "
         "*.NAME for all below it, '*' for any; addresses that are not public only as ADDRESS or "
         "ADDRESS/BITS; may be repeated",
-        "none: images come in requests"},
-    Row{"media-path", "DIR", &Options::media_path, kServeOnly, "Images",
-        "Let requests name images below this folder as file:NAME; symbolic links are not followed",
+        "none: they come in requests"},
+    Row{"media-path", "DIR", &Options::media_path, kServeOnly, "Images and sounds",
+        "Let requests name images and sounds below this folder as file:NAME; symbolic links are not "
+        "followed",
         "none"},
 
     Row{"host", "ADDRESS", &Options::host, kAddress, "Network", "Address to listen on",
@@ -447,8 +450,8 @@ const std::array kRows = {
         "none"},
 
     Row{"only", "PART[,PART]", Names{&Options::only}, kSuiteOnly, "Suite",
-        "Run these parts: speed, serving, memory, matrix, cache, bits, images, quality, needles, "
-        "tools, soak. May be repeated",
+        "Run these parts: speed, serving, memory, matrix, cache, bits, images, audio, quality, "
+        "needles, tools, soak. May be repeated",
         "all"},
     Row{"quick", "", Switch{&Options::quick}, kSuiteOnly, "Suite",
         "Fewer and shorter measurements: less than ten minutes on two cores with a small model",

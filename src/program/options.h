@@ -171,11 +171,12 @@ struct SpeculativeOptions {
   int32_t draft_vocabulary = 32768;   // Tokens that it chooses among; 0: all.
 };
 
-// Images of requests.
+// Images and sounds of requests.
 struct MediaOptions {
   std::string allow_remote_media;  // Hosts (media_hosts.h), separated by commas; empty: none.
   std::string media_path;          // What file: addresses lead into; empty: nothing.
-  int32_t max_images = 64;         // Of one request.
+  int32_t max_images = 64;         // Of one request,
+  int32_t max_sounds = 16;         // and of these.
   int64_t image_memory = 0;        // Bytes; 0: what network_memory.cpp finds fit.
 };
 
@@ -269,7 +270,7 @@ struct Options : ExpertOptions,
   std::vector<std::string> rule;  // REGEX=BITS:GROUP or REGEX=skip.
   std::string like;               // A folder whose config.json says the numbers; empty: none.
 
-  int64_t image_cache = int64_t{512} << 20;  // Features of pictures, of a model that reads them.
+  int64_t image_cache = int64_t{512} << 20;  // Features of media, of a model that takes them.
 
   // The prompt cache on disk, and `weir cache`.
   int64_t disk_cache = 0;      // Bytes; 0: there is none.

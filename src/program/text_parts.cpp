@@ -6,7 +6,7 @@
 #include "api/serving/answer_end.h"
 #include "base/check.h"
 #include "base/file.h"
-#include "program/image_processor.h"
+#include "program/media_settings.h"
 
 namespace weir {
 
@@ -46,14 +46,20 @@ Result<TextParts> load_text(const card::ModelCard& card, const Options& options)
   return parts;
 }
 
-void TextParts::see_images(const card::ModelCard& card, const ImageTower& tower) {
-  if (!tower.loaded()) {
-    images_refusal = tower.refusal;
-    return;
+void TextParts::take_media(const card::ModelCard& card, const MediaTowers& towers) {
+  images_refusal = towers.images.refusal;
+  sounds_refusal = towers.sounds.refusal;
+  // The towers were bound with these.
+  if (towers.images.loaded()) {
+    Result<media::Processor> read = image_processor(card);
+    CHECK(read);
+    processor = *std::move(read);
   }
-  Result<media::Processor> read = image_processor(card);
-  CHECK(read);  // The tower was bound with it.
-  processor = *std::move(read);
+  if (towers.sounds.loaded()) {
+    Result<media::FrontEnd> read = sound_front_end(card);
+    CHECK(read);
+    front_end = *std::move(read);
+  }
 }
 
 }  // namespace weir

@@ -11,8 +11,9 @@
 #include "base/result.h"
 #include "card/embedding_settings.h"
 #include "card/model_card.h"
+#include "media/features/front_end.h"
 #include "media/processor/processor.h"
-#include "program/image_tower.h"
+#include "program/media_towers.h"
 #include "program/options.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -27,13 +28,15 @@ struct TextParts {
   api::GenerationDefaults defaults;
   card::EmbeddingSettings embedding;
   api::RerankConfig rerank;
-  // What the model wants of images; none: it sees none, and why.
+  // What the model wants of images and of sounds; none: it takes none, and why.
   std::optional<media::Processor> processor;
   std::string images_refusal;
+  std::optional<media::FrontEnd> front_end;
+  std::string sounds_refusal;
 
-  // `tower`: the model's, as it was loaded. REQUIRES: no other thread reads the
+  // `towers`: the model's, as they were loaded. REQUIRES: no other thread reads the
   // card.
-  void see_images(const card::ModelCard& card, const ImageTower& tower);
+  void take_media(const card::ModelCard& card, const MediaTowers& towers);
 };
 
 // Reads the files that the card names, and what the options put in their place.

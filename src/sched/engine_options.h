@@ -50,7 +50,7 @@ struct EngineOptions {
   // or since the last step, and the executor has given its scratch memory back. May be empty.
   std::function<void()> on_rest{};
   SpeculationOptions speculation{};
-  int64_t image_cache_bytes = 0;  // Features of pictures (--image-cache).
+  int64_t image_cache_bytes = 0;  // Features of media (--image-cache).
   // Null: no block of the prefix cache is kept on disk. Outlives the engine. Only for models whose
   // layers all remember every token, of which memory has one group (kv/disk/disk_cache.h).
   kv::disk::DiskCache* disk = nullptr;

@@ -23,6 +23,8 @@ constexpr std::array kParts = {
          measure_bits},
     Part{"images", "pictures: first token, second turns, answers alone and beside others", 0.3, 1,
          measure_images},
+    Part{"audio", "sounds: first token, second turns, answers alone and beside others", 0.2, 0.5,
+         measure_audio},
     Part{"quality", "perplexity and divergence from exact arithmetic; answers bound to schemas", 1,
          4, measure_quality},
     Part{"needles", "seven digits found again in long prompts", 0.5, 15, measure_needles},

@@ -175,9 +175,9 @@ TEST_F(Pictures, OfATemplateThatTakesStringsStandInTheText) {
 
 TEST_F(Pictures, AnErrorSaysWhatIsTaken) {
   TestOptions options = seeing();
-  options.config.pictures.count_max = 2;
-  options.config.pictures.file_bytes_max = 1000;
-  options.config.pictures.pixels_max = 400;
+  options.config.media_limits.images_max = 2;
+  options.config.media_limits.image_file_bytes_max = 1000;
+  options.config.media_limits.pixels_max = 400;
   const TestApi api(std::move(options));
   const auto error = [&](const std::string& url) { return tokens(api, user(image_url(url))); };
   const std::string at = "messages[0].content[0].image_url.url";
@@ -242,7 +242,7 @@ TEST_F(Pictures, AreRefusedWhereNothingLooksAtThem) {
       "/v1/embeddings",
       R"({"model":"m","messages":)" + user(image_url(data_url(bmp(1, 1)))) + "}");
   EXPECT_EQ(response.status, 400);
-  EXPECT_NE(response.body.find("images are not embedded"), std::string::npos) << response.body;
+  EXPECT_NE(response.body.find("images and sounds are not embedded"), std::string::npos) << response.body;
 }
 
 TEST_F(Pictures, AModelThatSeesSaysSo) {
@@ -260,7 +260,7 @@ TEST_F(Pictures, FilesComeFromBelowOneFolder) {
   std::ofstream(folder / "a" / "b.bmp", std::ios::binary) << bmp(3, 3);
   fs::create_symlink(folder / "a" / "b.bmp", folder / "link.bmp");
   TestOptions options = seeing();
-  options.config.pictures.folder = folder.string();
+  options.config.media_limits.folder = folder.string();
   {
     const TestApi api(std::move(options));
     const std::string one = std::to_string(kAround + kImage);

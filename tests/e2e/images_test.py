@@ -142,7 +142,7 @@ class Images(unittest.TestCase):
                     ids = server.post("/tokenize", {"messages": seen["messages"]})["tokens"]
                     marks = seeing_model.MARKS[family][0]
                     places = [i for i, number in enumerate(ids) if number in marks]
-                    self.assertEqual(ids[places[0]:places[-1] + 1], seeing_model.recorded_image(family))
+                    self.assertEqual(ids[places[0]:places[-1] + 1], seeing_model.recorded_ids(family, marks))
                     answer = server.post(CHAT, seen)
                     rows = max(marks)  # The token for a row of features.
                     self.assertEqual(answer["usage"]["prompt_tokens_details"]["image_tokens"], ids.count(rows))

@@ -1,6 +1,6 @@
 """The web page in Debian's Chromium: chats by keyboard alone, every state, every screen at three widths in both themes,
 contrast, names, hostile texts. WEIR_PICTURES=FOLDER keeps what the screens look like."""
-import json, os, threading, time, unittest
+import base64, json, os, struct, threading, time, unittest
 
 from hostile_texts import hostile_texts
 from npm_packages import installed
@@ -419,6 +419,42 @@ class PageTest(PageCase):
         self.say("And this?")
         b.wait("document.querySelectorAll('.turn.assistant').length === 2 && " + WRITTEN)
         b.wait("document.querySelector('#notice:not([hidden])')?.innerText.includes('is not kept')")
+
+    def test_sounds_are_attached_and_recorded(self):
+        b = self.browser
+        self.scripted.props = {"modalities": {"vision": False, "audio": True}}
+        self.script(lambda handler, body: handler.text("Heard."))
+        b.run("""(() => {
+          const event = new Event('paste', { bubbles: true, cancelable: true });
+          event.clipboardData = { files: [new File([new Uint8Array([1, 2, 3])], 'a.mp3', { type: 'audio/mpeg' })] };
+          document.querySelector('#message').dispatchEvent(event); })()""")
+        b.wait("document.querySelector('.attachments audio')")
+        # A tone in place of the microphone: half a second of it at least.
+        b.run("""navigator.mediaDevices.getUserMedia = async () => {
+          const context = new AudioContext(), tone = context.createOscillator();
+          const out = context.createMediaStreamDestination();
+          tone.connect(out);
+          tone.start();
+          await context.resume();
+          return out.stream; }""")
+        self.click("Record a sound")
+        b.wait("document.querySelector('[aria-label=\"Stop recording\"]')")
+        time.sleep(1)
+        self.click("Stop recording")
+        b.wait("document.querySelectorAll('.attachments audio').length === 2")
+        self.say("What is this?")
+        b.wait(WRITTEN + " && " + LAST + " === 'Heard.'")
+        content = self.scripted.asked[-1][1]["messages"][-1]["content"]
+        self.assertEqual(content[0], {"type": "input_audio", "input_audio": {"data": "AQID", "format": "mp3"}})
+        self.assertEqual((content[1]["type"], content[1]["input_audio"]["format"]), ("input_audio", "wav"))
+        wav = base64.b64decode(content[1]["input_audio"]["data"])
+        self.assertEqual((wav[:4], wav[8:16]), (b"RIFF", b"WAVEfmt "))
+        rate, = struct.unpack("<I", wav[24:28])
+        samples = [number for number, in struct.iter_unpack("<h", wav[44:])]
+        self.assertGreater(len(samples), rate / 2)
+        self.assertGreater(max(samples), 1000, "the recording is silent")
+        self.assertEqual(b.run("document.querySelectorAll('.turn.user audio').length"), 2)
+        self.assertEqual(self.module("recorder.js", "return it.wavOf([new Float32Array([0, 2, -2])], 8000).size"), 50)
 
     def test_a_server_without_a_model_or_about_to_end_says_so(self):
         b = self.browser

@@ -33,26 +33,30 @@ def fixture(family):
     return None
 
 
-def recorded_image(family):
-    """The ids that stand for the image in the fixture's recorded prompt, with the marks around them."""
+def recorded_ids(family, marks):
+    """The ids that stand for the image or sound in the fixture's recorded prompt, with the marks around them."""
     with open(f"{fixture(family)}/expected.safetensors", "rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         begin, end = json.loads(file.read(size))["input_ids"]["data_offsets"]
         file.seek(8 + size + begin)
         ids = [number for number, in struct.iter_unpack("<q", file.read(end - begin))]
-    places = [i for i, number in enumerate(ids) if number in MARKS[family][0]]
+    places = [i for i, number in enumerate(ids) if number in marks]
     return ids[places[0]:places[-1] + 1]
 
 
 def make(folder, family):
     """Writes the model into `folder`, which must not be there."""
-    source = fixture(family)
-    shutil.copytree(source, folder)
     marks, written = MARKS[family]
+    return write(folder, family, marks, TEMPLATE % written)
+
+
+def write(folder, family, marks, template):
+    """The same of special tokens by their ids, and a chat template."""
+    shutil.copytree(fixture(family), folder)
     # Letters from 3 on; special tokens where the config has them.
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2}
     vocabulary.update({("Ġ" if c == " " else chr(c) if isinstance(c, int) else c): 3 + i
-                       for i, c in enumerate([" "] + list(range(33, 127)))})
+                       for i, c in enumerate([" "] + list(range(33, 127)) + ["Ċ"])})
     added = [{"id": number, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
               "special": True} for number, text in sorted(marks.items())]
     tokenizer = {
@@ -66,7 +70,7 @@ def make(folder, family):
     with open(f"{folder}/tokenizer.json", "w") as file:
         json.dump(tokenizer, file)
     with open(f"{folder}/tokenizer_config.json", "w") as file:
-        json.dump({"chat_template": TEMPLATE % written, "eos_token": "</s>", "bos_token": "<s>"}, file)
+        json.dump({"chat_template": template, "eos_token": "</s>", "bos_token": "<s>"}, file)
     return folder
 
 

@@ -36,8 +36,8 @@ void check_accepted(const weir::api::GenerateRequest& request) {
     CHECK(token >= 0 && token < kLimits.vocab_size && bias >= -100 && bias <= 100);
   for (const int32_t token : request.stop_token_ids)
     CHECK(token >= 0 && token < kLimits.vocab_size);
-  CHECK(request.messages.empty() || images_in(request.messages) == request.pictures.size());
-  for (const weir::api::PictureSource& picture : request.pictures) CHECK(!picture.field.empty());
+  CHECK(request.messages.empty() || images_in(request.messages) == request.media.size());
+  for (const weir::api::MediaSource& picture : request.media) CHECK(!picture.field.empty());
   // What goes to the template is JSON again.
   for (const std::string* json : {&request.messages, &request.tools, &request.template_kwargs})
     CHECK(json->empty() || weir::JsonDoc::parse(*json, /*depth_max=*/512));

@@ -217,7 +217,7 @@ TEST(MediaFetcher, OverLibcurlAsksWhatTheListNames) {
   const std::vector<std::string> own = {"127.0.0.1"};
   EXPECT_EQ(fetched(own, server.at("127.0.0.1", "/")), "good");
   EXPECT_NE(fetched(own, server.at("127.0.0.1", "/away"))
-                .find("images are fetched from 127.0.0.1 alone (--allow-remote-media), not from "
+                .find("images and sounds are fetched from 127.0.0.1 alone (--allow-remote-media), not from "
                       "127.0.0.2"),
             std::string::npos);
   EXPECT_NE(fetched(own, server.at("127.0.0.1", "/loop")).find("more than 3 redirects"),

@@ -1,4 +1,4 @@
-// Prompts with pictures through the engine: each gets what it must, whatever runs beside it, whatever
+// Prompts with pictures and sounds through the engine: each gets what it must, whatever runs beside it, whatever
 // the caches hold, and nothing is encoded that is there.
 #include "sched/media_features.h"
 
@@ -24,7 +24,7 @@ std::vector<int32_t> made_up_text(int32_t seed, int32_t tokens) {
   return text;
 }
 
-// Texts and pictures, of which many begin alike.
+// Texts with pictures and sounds, of which many begin alike.
 std::vector<PicturePrompt> made_up_prompts(int32_t count, bool marks) {
   std::mt19937 random(20261126);
   const auto below = [&](int32_t bound) {
@@ -36,8 +36,11 @@ std::vector<PicturePrompt> made_up_prompts(int32_t count, bool marks) {
     prompt.add_text(made_up_text(i % 3, i % 4 == 3 ? 3 + below(60) : 41));
     const int32_t pictures = i % 5 == 4 ? 0 : 1 + below(3);
     for (int32_t p = 0; p < pictures; ++p) {
-      const int32_t number = below(6);  // The sizes are the picture's, too.
-      prompt.add(made_up_picture(number, 2 + number % 3 * 3, 3 + number % 2 * 8, marks));
+      const int32_t number = below(8);  // The sizes are the picture's, or the sound's, too.
+      if (number >= 6)
+        prompt.add(made_up_sound(number, number * 5));
+      else
+        prompt.add(made_up_picture(number, 2 + number % 3 * 3, 3 + number % 2 * 8, marks));
       prompt.add_text(made_up_text(10 + p, 1 + below(8)));
     }
     prompt.add_text(made_up_text(100 + i, 2 + below(30)));
@@ -91,7 +94,8 @@ void check_world(World world) {
   runner.stop();
   const EngineStats& stats = runner.handle().stats();
   EXPECT_GT(stats.image_encoded.value(), 0u);
-  EXPECT_LE(stats.image_encoded.value(), encoder.pictures());
+  EXPECT_GT(stats.audio_encoded.value(), 0u);
+  EXPECT_LE(stats.image_encoded.value() + stats.audio_encoded.value(), encoder.pictures());
   if (world.runner.engine.prefix_cache && world.model.both_ways != model::BothWays::kPrompt) {
     EXPECT_GT(stats.prefix_hits.value(), 0u);
   }

@@ -47,7 +47,7 @@ void append_line(std::string& text, std::string_view line) {
 }
 
 // An image's source: its data, or an address.
-Result<PictureSource> picture_of_source(const std::string& path, JsonObject source) {
+Result<MediaSource> picture_of_source(const std::string& path, JsonObject source) {
   WEIR_ASSIGN(const std::string_view type, required_string(path, source, "type"));
   if (type == "base64") {
     const std::string data_path = join(path, "data");
@@ -56,17 +56,17 @@ Result<PictureSource> picture_of_source(const std::string& path, JsonObject sour
     if (!media_type.starts_with("image/"))
       return unsupported(join(path, "media_type"), "expected one of images, found \"" +
                                                        std::string(shown(media_type)) + "\"");
-    return picture_of_base64(data_path, data);
+    return media_of_base64(Medium::kPicture, data_path, data);
   }
   if (type == "url") {
     WEIR_ASSIGN(const std::string_view url, required_string(path, source, "url"));
-    return picture_at(join(path, "url"), url);
+    return media_at(Medium::kPicture, join(path, "url"), url);
   }
   return unsupported(join(path, "type"),
                      "expected base64 or url, found \"" + std::string(shown(type)) + "\"");
 }
 
-Result<PictureSource> picture_of_image(const std::string& path, JsonObject block) {
+Result<MediaSource> picture_of_image(const std::string& path, JsonObject block) {
   const std::string source_path = join(path, "source");
   WEIR_ASSIGN(const JsonValue value, required_member(path, block, "source"));
   WEIR_ASSIGN(const JsonObject source, as_object(source_path, value));
@@ -74,7 +74,7 @@ Result<PictureSource> picture_of_image(const std::string& path, JsonObject block
 }
 
 constexpr auto kPartTypes = std::to_array<PartType>(
-    {{"text"}, {"image", PartKind::kPicture, "", &picture_of_image}});
+    {{"text"}, {"image", PartKind::kMedium, "", &picture_of_image}});
 // Where a document's text comes from: a part, too, as far as it lies in the request.
 constexpr auto kSourceTypes = std::to_array<PartType>({{"text", PartKind::kText, "data"}});
 
@@ -94,20 +94,20 @@ Result<Block> block_of(const std::string& path, JsonValue element) {
 // `expected`: what may stand there.
 Result<void> add_block(const std::string& path, const Block& block,
                        std::span<const PartType> types, std::string_view expected,
-                       MessageContent& out, std::vector<PictureSource>* pictures) {
+                       MessageContent& out, std::vector<MediaSource>* media) {
   const PartType* const known = part_type(types, block.type);
   if (known == nullptr)
     return unsupported(join(path, "type"), "expected " + std::string(expected) + ", found \"" +
                                                std::string(shown(block.type)) + "\"");
   MessageContent part;
-  WEIR_TRY(add_part(path, block.object, *known, part, pictures));
+  WEIR_TRY(add_part(path, block.object, *known, part, media));
   out.append(part);
   return {};
 }
 
 // A string, or blocks that are content parts and nothing else.
 Result<MessageContent> plain_content(const std::string& path, JsonValue content,
-                                     std::vector<PictureSource>* pictures) {
+                                     std::vector<MediaSource>* media) {
   std::string_view whole;
   if (content.get(whole) == simdjson::SUCCESS) return MessageContent(std::string(whole));
   JsonArray blocks;
@@ -118,7 +118,7 @@ Result<MessageContent> plain_content(const std::string& path, JsonValue content,
   for (const JsonValue element : blocks) {
     const std::string block_path = at(path, index++);
     WEIR_ASSIGN(const Block block, block_of(block_path, element));
-    WEIR_TRY(add_block(block_path, block, kPartTypes, "\"text\"", out, pictures));
+    WEIR_TRY(add_block(block_path, block, kPartTypes, "\"text\"", out, media));
   }
   return out;
 }
@@ -136,7 +136,7 @@ Result<void> add_members(const std::string& path, JsonObject object,
 
 // A document whose text is in the request, after its title.
 Result<void> add_document(const std::string& path, JsonObject block, MessageContent& out,
-                          std::vector<PictureSource>* pictures) {
+                          std::vector<MediaSource>* media) {
   WEIR_ASSIGN(const JsonValue source_value, required_member(path, block, "source"));
   const std::string source_path = join(path, "source");
   WEIR_ASSIGN(const Block source, block_of(source_path, source_value));
@@ -145,7 +145,7 @@ Result<void> add_document(const std::string& path, JsonObject block, MessageCont
     return add_block(source_path, source, kSourceTypes, "\"text\" or \"content\"", out, nullptr);
   WEIR_ASSIGN(const JsonValue content, required_member(source_path, source.object, "content"));
   WEIR_ASSIGN(const MessageContent inner,
-              plain_content(join(source_path, "content"), content, pictures));
+              plain_content(join(source_path, "content"), content, media));
   out.append(inner);
   return {};
 }
@@ -162,10 +162,10 @@ Result<void> add_search(const std::string& path, JsonObject block, MessageConten
 
 // A block that both the user and a tool may send.
 Result<void> add_shown(const std::string& path, const Block& block, std::string_view expected,
-                       MessageContent& out, std::vector<PictureSource>* pictures) {
-  if (block.type == "document") return add_document(path, block.object, out, pictures);
+                       MessageContent& out, std::vector<MediaSource>* media) {
+  if (block.type == "document") return add_document(path, block.object, out, media);
   if (block.type == "search_result") return add_search(path, block.object, out);
-  return add_block(path, block, kPartTypes, expected, out, pictures);
+  return add_block(path, block, kPartTypes, expected, out, media);
 }
 
 struct ToolResult {
@@ -175,7 +175,7 @@ struct ToolResult {
 
 // Templates know no failed results: the text says it.
 Result<ToolResult> tool_result(const std::string& path, JsonObject block,
-                               std::vector<PictureSource>* pictures) {
+                               std::vector<MediaSource>* media) {
   ToolResult result;
   WEIR_ASSIGN(result.id, required_string(path, block, "tool_use_id"));
   if (const auto content = json_get(block, "content")) {
@@ -189,7 +189,7 @@ Result<ToolResult> tool_result(const std::string& path, JsonObject block,
       for (const JsonValue element : blocks) {
         const std::string inner_path = at(content_path, index++);
         WEIR_ASSIGN(const Block inner, block_of(inner_path, element));
-        WEIR_TRY(add_shown(inner_path, inner, "text or image", result.content, pictures));
+        WEIR_TRY(add_shown(inner_path, inner, "text or image", result.content, media));
       }
     } else {
       return wrong_type(content_path, "a string or an array of blocks", *content);
@@ -287,15 +287,15 @@ class Turns {
 };
 
 Result<void> add_user_block(const std::string& path, const Block& block, Turns& turns,
-                            std::vector<PictureSource>* pictures) {
+                            std::vector<MediaSource>* media) {
   if (block.type == "tool_result") {
-    WEIR_ASSIGN(const ToolResult result, tool_result(path, block.object, pictures));
+    WEIR_ASSIGN(const ToolResult result, tool_result(path, block.object, media));
     turns.result(result);
     return {};
   }
   MessageContent content;
   WEIR_TRY(add_shown(path, block, "text, image, tool_result, document or search_result", content,
-                     pictures));
+                     media));
   turns.say(Role::kUser, content);
   return {};
 }
@@ -328,7 +328,7 @@ Result<Role> role_of(const std::string& path, JsonObject message) {
 }
 
 Result<void> add_message(const std::string& path, JsonValue element, Turns& turns,
-                         std::vector<PictureSource>* pictures) {
+                         std::vector<MediaSource>* media) {
   WEIR_ASSIGN(const JsonObject message, as_object(path, element));
   WEIR_ASSIGN(const Role role, role_of(path, message));
   WEIR_ASSIGN(const JsonValue content, required_member(path, message, "content"));
@@ -352,7 +352,7 @@ Result<void> add_message(const std::string& path, JsonValue element, Turns& turn
   for (const JsonValue block_value : blocks) {
     const std::string block_path = at(content_path, index++);
     WEIR_ASSIGN(const Block block, block_of(block_path, block_value));
-    WEIR_TRY(role == Role::kUser ? add_user_block(block_path, block, turns, pictures)
+    WEIR_TRY(role == Role::kUser ? add_user_block(block_path, block, turns, media)
                                  : add_assistant_block(block_path, block, turns));
   }
   return {};
@@ -387,7 +387,7 @@ Result<void> parse_conversation(const FieldInput& in, MessageRequest& out) {
   if (!out.system.empty()) turns.say(Role::kSystem, MessageContent(out.system));
   size_t index = 0;
   for (const JsonValue message : messages)
-    WEIR_TRY(add_message(at(in.path, index++), message, turns, &out.pictures));
+    WEIR_TRY(add_message(at(in.path, index++), message, turns, &out.media));
   turns.finish();
   return {};
 }

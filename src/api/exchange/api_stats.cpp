@@ -44,10 +44,12 @@ void render_api(std::string& out, const ApiStats& api) {
          api.oldest_waiting);
   render(out, "weir_answers_open", "Answers being generated.", api.open_answers);
   render(out, "weir_requests_preparing", "Requests being parsed and tokenised.", api.preparing);
-  render(out, "weir_requests_reading_images", "Requests whose images are being decoded.",
-         api.reading_pictures);
+  render(out, "weir_requests_reading_images", "Requests whose images and sounds are being decoded.",
+         api.reading_media);
   render(out, "weir_images_total", "Images of requests that were read.", api.pictures);
-  render(out, "weir_images_fetched_total", "Of these, from web addresses.", api.fetched_pictures);
+  render(out, "weir_sounds_total", "Sounds of requests that were read.", api.sounds);
+  render(out, "weir_images_fetched_total", "Images and sounds that came from web addresses.",
+         api.fetched_media);
   render(out, "weir_prompt_tokens_cached_total", "Prompt tokens that requests found cached.",
          api.cached_prompt_tokens);
   render(out, "weir_time_to_first_token_seconds", "From arrival to the first token.",

@@ -40,7 +40,7 @@ struct Text {
   std::string text;
   std::string_view field = "messages";
   text::EncodeOptions options;
-  std::span<const SeenPicture> pictures{};
+  std::span<const SeenMedium> media{};
 };
 
 Result<Text> text_of(const ServingContext& serving, const PrepareInput& in, JsonObject object) {
@@ -53,7 +53,7 @@ Result<Text> text_of(const ServingContext& serving, const PrepareInput& in, Json
       WEIR_TRY(openai::parse_tools({"tools", *tools, limits}, request));
     WEIR_ASSIGN(request.add_generation_prompt, flag(object, "add_generation_prompt", true));
     WEIR_ASSIGN(result.options.add_special, flag(object, "add_special_tokens", false));
-    WEIR_ASSIGN(result.pictures, see_pictures(serving, in, request, /*only_counted=*/true));
+    WEIR_ASSIGN(result.media, see_media(serving, in, request, /*only_counted=*/true));
     WEIR_ASSIGN(result.text, render_chat(serving, request, in.now));
     return result;
   }
@@ -101,11 +101,11 @@ Result<std::string> tokenize(const ServingContext& serving, const PrepareInput& 
                                         " bytes of text, found " +
                                         std::to_string(text.text.size()));
   std::vector<int32_t> ids;
-  if (text.pictures.empty()) {
+  if (text.media.empty()) {
     ids = serving.config.tokenizer->encode(text.text, text.options);
   } else {
-    WEIR_ASSIGN(PromptTokens seen, tokenise_pictures(serving, std::string(text.field), tokens_max,
-                                                     text.text, text.pictures));
+    WEIR_ASSIGN(PromptTokens seen, tokenise_media(serving, std::string(text.field), tokens_max,
+                                                     text.text, text.media));
     ids = std::move(seen.ids);
   }
 

@@ -164,12 +164,12 @@ Result<void> add_images(const std::string& path, JsonValue value, MessageContent
   for (const JsonValue image : images) {
     const std::string image_path = at(path, index++);
     WEIR_ASSIGN(const std::string_view digits, as_string(image_path, image));
-    PictureSource source = picture_of_base64(image_path, digits);
+    MediaSource source = media_of_base64(Medium::kPicture, image_path, digits);
     if (digits.starts_with("data:")) {
-      WEIR_ASSIGN(source, picture_at(image_path, digits));
+      WEIR_ASSIGN(source, media_at(Medium::kPicture, image_path, digits));
     }
-    out.pictures.push_back(std::move(source));
-    content.add_picture();
+    out.media.push_back(std::move(source));
+    content.add_medium(Medium::kPicture);
   }
   return {};
 }

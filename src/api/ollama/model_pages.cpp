@@ -61,6 +61,7 @@ void write_abilities(JsonWriter& json, const ModelAbilities& abilities) {
   if (abilities.tools) json.value("tools");
   if (abilities.infill) json.value("insert");
   if (abilities.vision) json.value("vision");
+  if (abilities.audio) json.value("audio");
   if (abilities.thinking) json.value("thinking");
   if (abilities.embedding) json.value("embedding");
   json.end_array();

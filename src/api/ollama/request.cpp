@@ -130,7 +130,7 @@ Result<void> complete(Request& request, bool has_template) {
   if (request.raw && !request.system.empty())
     return out_of_range("system", "expected none beside raw, whose prompt is the whole text");
   if (request.infill || request.raw || !has_template) {
-    if (!request.pictures.empty())
+    if (!request.media.empty())
       return out_of_range("images", "expected none beside raw or suffix, or without a chat template");
     if (!request.system.empty()) request.ignored.add("system");
     request.prompts = {std::move(request.prompt)};

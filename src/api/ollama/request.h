@@ -28,7 +28,7 @@ struct Request : GenerateRequest {
 
   // It asks for no answer, but to have the model loaded; with keep_alive 0 to have it unloaded.
   bool is_empty() const {
-    return messages.empty() && prompt.empty() && suffix.empty() && pictures.empty();
+    return messages.empty() && prompt.empty() && suffix.empty() && media.empty();
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "api/prompt/content_part.h"
 #include "api/request/json_fields.h"
@@ -16,7 +18,10 @@ constexpr std::array<std::string_view, 6> kRoles = {"developer", "system", "user
 // OpenAI's: "low" is a view of at most 512 x 512 pixels; the others leave it to the model.
 constexpr std::array<std::string_view, 4> kDetails = {"auto", "low", "high", "original"};
 
-Result<void> read_detail(const std::string& path, JsonObject object, PictureSource& source) {
+constexpr std::array<std::string_view, 6> kSoundFormats = {"wav", "flac", "mp3",
+                                                            "ogg", "opus", "vorbis"};
+
+Result<void> read_detail(const std::string& path, JsonObject object, MediaSource& source) {
   const auto value = json_get(object, "detail");
   if (!value) return {};
   WEIR_ASSIGN(const std::string_view detail, as_string(join(path, "detail"), *value));
@@ -30,45 +35,81 @@ Result<void> read_detail(const std::string& path, JsonObject object, PictureSour
 Result<void> refuse_file_id(const std::string& path, JsonObject part) {
   if (const auto id = json_get(part, "file_id"); id && !is_empty_value(*id))
     return unsupported(join(path, "file_id"),
-                       "this server keeps no files: send the image itself, as a data: URL");
+                       "this server keeps no files: send the image or sound itself, as a data: URL");
   return {};
 }
 
-// `image_url`, a string or an object with a `url`, as chats and responses have it.
-Result<PictureSource> picture_of_image(const std::string& path, JsonObject part) {
+// A string, or an object with a `url`, as chats and responses have it; and the object, if it is one.
+struct Url {
+  MediaSource source{};
+  std::string path{};
+  std::optional<JsonObject> object{};
+};
+
+Result<Url> url_of(Medium medium, const std::string& path, JsonObject part, const char* key) {
   WEIR_TRY(refuse_file_id(path, part));
-  WEIR_ASSIGN(const JsonValue value, required_member(path, part, "image_url"));
-  const std::string url_path = join(path, "image_url");
+  WEIR_ASSIGN(const JsonValue value, required_member(path, part, key));
+  Url out;
+  out.path = join(path, key);
   JsonObject object;
-  PictureSource source;
   std::string_view url;
   if (value.get(object) == simdjson::SUCCESS) {
-    WEIR_ASSIGN(url, required_string(url_path, object, "url"));
-    WEIR_ASSIGN(source, picture_at(join(url_path, "url"), url));
-    WEIR_TRY(read_detail(url_path, object, source));
+    out.object = object;
+    WEIR_ASSIGN(url, required_string(out.path, object, "url"));
+    WEIR_ASSIGN(out.source, media_at(medium, join(out.path, "url"), url));
   } else if (value.get(url) == simdjson::SUCCESS) {
-    WEIR_ASSIGN(source, picture_at(url_path, url));
+    WEIR_ASSIGN(out.source, media_at(medium, out.path, url));
   } else {
-    return wrong_type(url_path, "a string or an object with a url", value);
+    return wrong_type(out.path, "a string or an object with a url", value);
   }
-  WEIR_TRY(read_detail(path, part, source));
-  return source;
+  return out;
 }
 
-// A file whose data are an image.
-Result<PictureSource> picture_of_file(const std::string& path, JsonObject file) {
+Result<MediaSource> picture_of_url(const std::string& path, JsonObject part) {
+  WEIR_ASSIGN(Url url, url_of(Medium::kPicture, path, part, "image_url"));
+  if (url.object) WEIR_TRY(read_detail(url.path, *url.object, url.source));
+  WEIR_TRY(read_detail(path, part, url.source));
+  return std::move(url.source);
+}
+
+// vLLM's.
+Result<MediaSource> sound_of_url(const std::string& path, JsonObject part) {
+  WEIR_ASSIGN(Url url, url_of(Medium::kSound, path, part, "audio_url"));
+  return std::move(url.source);
+}
+
+// OpenAI's `input_audio`, {data, format}. What the file is its first bytes say, whatever `format`
+// does; but a format that is read nowhere is refused by its name.
+Result<MediaSource> sound_of_data(const std::string& path, JsonObject part) {
+  WEIR_ASSIGN(const JsonValue value, required_member(path, part, "input_audio"));
+  const std::string audio_path = join(path, "input_audio");
+  WEIR_ASSIGN(const JsonObject audio, as_object(audio_path, value));
+  WEIR_TRY(refuse_file_id(audio_path, audio));
+  if (const auto named = json_get(audio, "format"); named && !named->is_null()) {
+    WEIR_ASSIGN(const std::string_view format, as_string(join(audio_path, "format"), *named));
+    if (std::ranges::find(kSoundFormats, format) == kSoundFormats.end())
+      return out_of_range(join(audio_path, "format"),
+                          "expected wav, flac, mp3, ogg, opus or vorbis, found \"" +
+                              std::string(shown(format)) + "\"");
+  }
+  WEIR_ASSIGN(const std::string_view data, required_string(audio_path, audio, "data"));
+  return media_of_base64(Medium::kSound, join(audio_path, "data"), data);
+}
+
+// A file whose data are an image or a sound.
+Result<MediaSource> medium_of_file(const std::string& path, JsonObject file) {
   WEIR_TRY(refuse_file_id(path, file));
   const char* member = json_get(file, "file_data") ? "file_data" : "file_url";
   if (!json_get(file, member)) return missing(join(path, "file_data"));
   WEIR_ASSIGN(const std::string_view data, required_string(path, file, member));
-  return picture_at(join(path, member), data);
+  return media_at(medium_of_address(data), join(path, member), data);
 }
 
 // A chat's, where the file is a member of its own.
-Result<PictureSource> picture_of_file_part(const std::string& path, JsonObject part) {
+Result<MediaSource> medium_of_file_part(const std::string& path, JsonObject part) {
   WEIR_ASSIGN(const JsonValue value, required_member(path, part, "file"));
   WEIR_ASSIGN(const JsonObject file, as_object(join(path, "file"), value));
-  return picture_of_file(join(path, "file"), file);
+  return medium_of_file(join(path, "file"), file);
 }
 
 constexpr auto kPartTypes =
@@ -76,15 +117,16 @@ constexpr auto kPartTypes =
                              {"input_text"},
                              {"output_text"},
                              {"refusal", PartKind::kText, "refusal"},
-                             {"image_url", PartKind::kPicture, "", &picture_of_image},
-                             {"input_image", PartKind::kPicture, "", &picture_of_image},
-                             {"file", PartKind::kPicture, "", &picture_of_file_part},
-                             {"input_file", PartKind::kPicture, "", &picture_of_file},
-                             {"input_audio", PartKind::kAudio},
+                             {"image_url", PartKind::kMedium, "", &picture_of_url},
+                             {"input_image", PartKind::kMedium, "", &picture_of_url},
+                             {"input_audio", PartKind::kMedium, "", &sound_of_data},
+                             {"audio_url", PartKind::kMedium, "", &sound_of_url},
+                             {"file", PartKind::kMedium, "", &medium_of_file_part},
+                             {"input_file", PartKind::kMedium, "", &medium_of_file},
                              {"video_url", PartKind::kOther}});
 
 Result<MessageContent> content_of(std::string_view path, JsonValue content,
-                                  std::vector<PictureSource>* pictures) {
+                                  std::vector<MediaSource>* media) {
   std::string_view text;
   if (content.get(text) == simdjson::SUCCESS) return MessageContent(std::string(text));
   JsonArray parts;
@@ -99,9 +141,10 @@ Result<MessageContent> content_of(std::string_view path, JsonValue content,
     WEIR_ASSIGN(const std::string_view type, required_string(part_path, part, "type"));
     const PartType* const known = part_type(kPartTypes, type);
     if (known == nullptr)
-      return out_of_range(join(part_path, "type"), "expected \"text\" or \"image_url\", found \"" +
-                                                       std::string(shown(type)) + "\"");
-    WEIR_TRY(add_part(part_path, part, *known, out, pictures));
+      return out_of_range(join(part_path, "type"),
+                          "expected \"text\", \"image_url\" or \"input_audio\", found \"" +
+                              std::string(shown(type)) + "\"");
+    WEIR_TRY(add_part(part_path, part, *known, out, media));
   }
   return out;
 }
@@ -110,7 +153,7 @@ Result<MessageContent> content_of(std::string_view path, JsonValue content,
 
 Result<MessageContent> message_content(std::string_view path, JsonValue content,
                                        GenerateRequest& out) {
-  return content_of(path, content, &out.pictures);
+  return content_of(path, content, &out.media);
 }
 
 Result<std::string> content_text(std::string_view path, JsonValue content) {

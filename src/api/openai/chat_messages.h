@@ -16,11 +16,11 @@
 
 namespace weir::api::openai {
 
-// Text parts joined, `developer` as `system`, tool arguments as objects. Fills messages, pictures,
+// Text parts joined, `developer` as `system`, tool arguments as objects. Fills messages, media,
 // last_role and last_content.
 Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
 
-// Parts of messages: a string, or parts, those of images noted in `out.pictures`.
+// Parts of messages: a string, or parts, those of images noted in `out.media`.
 Result<MessageContent> message_content(std::string_view path, JsonValue content,
                                        GenerateRequest& out);
 // The same of texts alone, joined by line feeds.

@@ -56,7 +56,8 @@ std::string props_page(const ApiConfig& config, int32_t tokens_max) {
   // The name, not the path: clients have no business with the server's folders.
   json.field("model_path", config.model_id).field("model_ftype", config.facts.formats);
   json.key("modalities").begin_object();
-  json.field("vision", config.processor != nullptr).field("audio", false).field("video", false).end_object();
+  json.field("vision", config.processor != nullptr).field("audio", config.front_end != nullptr);
+  json.field("video", false).end_object();
   json.field("endpoint_slots", true).field("endpoint_props", false);
   json.field("endpoint_metrics", true);
   json.field("chat_template", config.chat_template_source);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "api/pictures/picture_set.h"
+#include "api/media/media_set.h"
 #include "api/request/json_fields.h"
 #include "api/serving/reasoning_limit.h"
 #include "api/serving/tool_messages.h"
@@ -108,20 +108,20 @@ Result<std::string> render_chat(const ServingContext& serving, const GenerateReq
                 "This model has no chat template: use /v1/completions, or start the server with "
                 "one.",
                 "messages", "unsupported_endpoint");
-  WEIR_TRY(check_pictures(serving.config, request.pictures));
+  WEIR_TRY(check_media(serving.config, request.media));
   TemplateTools writes = with_tools ? serving.outputs.tool_use_writes : serving.outputs.chat_writes;
   if (own)
-    writes = probe_template(*own, serving.config.special_tokens, image_mark(serving.config));
+    writes = probe_template(*own, serving.config.special_tokens, media_marks(serving.config));
   std::string variables;
   JsonWriter json(variables);
   json.begin_object();
   if ((with_tools && !writes.tools) || !writes.calls || !writes.results || !writes.strings ||
-      !request.pictures.empty()) {
+      !request.media.empty()) {
     const output::CallFormat* const calls = serving.outputs.calls;
     WEIR_ASSIGN(const std::string messages,
                 write_tools_into(request.messages, with_tools ? request.tools : std::string(),
                                  writes, calls ? *calls : output::described_calls(),
-                                 image_mark(serving.config)));
+                                 media_marks(serving.config)));
     json.key("messages").raw(messages);
   } else {
     json.key("messages").raw(request.messages);

@@ -13,7 +13,7 @@ const PartType* part_type(std::span<const PartType> types, std::string_view name
 }
 
 Result<void> add_part(std::string_view path, JsonObject part, const PartType& type,
-                      MessageContent& out, std::vector<PictureSource>* pictures) {
+                      MessageContent& out, std::vector<MediaSource>* media) {
   const auto refused = [&](const std::string& what) {
     return unsupported(join(path, "type"), what);
   };
@@ -23,15 +23,13 @@ Result<void> add_part(std::string_view path, JsonObject part, const PartType& ty
       out.add_text(text);
       return {};
     }
-    case PartKind::kPicture: {
-      if (pictures == nullptr) return refused("images can stand in messages only");
-      WEIR_ASSIGN(PictureSource source, type.picture(std::string(path), part));
-      pictures->push_back(std::move(source));
-      out.add_picture();
+    case PartKind::kMedium: {
+      if (media == nullptr) return refused("images and audio can stand in messages only");
+      WEIR_ASSIGN(MediaSource source, type.medium(std::string(path), part));
+      out.add_medium(source.medium);
+      media->push_back(std::move(source));
       return {};
     }
-    case PartKind::kAudio:
-      return refused("this model does not support audio");
     case PartKind::kOther:
       break;
   }

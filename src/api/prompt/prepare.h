@@ -13,7 +13,7 @@
 #include "api/answer/answer_options.h"
 #include "api/answer/protocol_traits.h"
 #include "api/memory/memory_lease.h"
-#include "api/pictures/picture_set.h"
+#include "api/media/media_set.h"
 #include "api/request/generate_request.h"
 #include "api/serving/adapters.h"
 #include "api/serving/serving_context.h"
@@ -51,9 +51,9 @@ struct PrepareInput {
   // Of the key that the request came with, where prompts are kept on disk: those of different keys
   // share nothing then, or how soon an answer comes would tell for days what others have asked.
   std::string key_name{};
-  // Of this request, where it may have pictures: it is prepared again once they are read. Null: it
+  // Of this request, where it may have media: it is prepared again once they are read. Null: it
   // may have none.
-  PictureSetPtr pictures{};
+  MediaSetPtr media{};
 };
 
 // What every protocol's Protocol::prepare() ends in.

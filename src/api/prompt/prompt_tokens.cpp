@@ -64,26 +64,26 @@ Result<std::vector<int32_t>> tokenise_prompt(const ApiConfig& config, int32_t to
 
 }  // namespace
 
-Result<std::span<const SeenPicture>> see_pictures(const ServingContext& serving,
+Result<std::span<const SeenMedium>> see_media(const ServingContext& serving,
                                                   const PrepareInput& in,
                                                   const GenerateRequest& request,
                                                   bool only_counted) {
-  if (request.pictures.empty()) return std::span<const SeenPicture>();
-  WEIR_TRY(check_pictures(serving.config, request.pictures));
-  if (!in.pictures)
-    return unsupported(request.pictures.front().field, "images can stand in conversations only");
-  if (auto seen = in.pictures->seen()) return *std::move(seen);
-  return tl::unexpected<Error>(in.pictures->want(
-      serving.config, request.pictures,
+  if (request.media.empty()) return std::span<const SeenMedium>();
+  WEIR_TRY(check_media(serving.config, request.media));
+  if (!in.media)
+    return unsupported(request.media.front().field, "images and audio can stand in conversations only");
+  if (auto seen = in.media->seen()) return *std::move(seen);
+  return tl::unexpected<Error>(in.media->want(
+      serving.config, request.media,
       {.tokens_max = in.tokens_max, .caller = in.caller, .only_counted = only_counted}));
 }
 
 Result<PromptTokens> count_chat(const ServingContext& serving, const PrepareInput& in,
                                 const std::string& field, const GenerateRequest& request) {
-  WEIR_ASSIGN(const std::span<const SeenPicture> pictures,
-              see_pictures(serving, in, request, /*only_counted=*/true));
+  WEIR_ASSIGN(const std::span<const SeenMedium> media,
+              see_media(serving, in, request, /*only_counted=*/true));
   WEIR_ASSIGN(const std::string text, render_chat(serving, request, in.now));
-  return tokenise_pictures(serving, field, in.tokens_max, text, pictures);
+  return tokenise_media(serving, field, in.tokens_max, text, media);
 }
 
 Result<std::vector<PromptTokens>> tokenise_prompts(const ServingContext& serving,
@@ -95,12 +95,12 @@ Result<std::vector<PromptTokens>> tokenise_prompts(const ServingContext& serving
   const std::string field(protocol.prompt_field);
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
   if (protocol.is_chat) {
-    WEIR_ASSIGN(const std::span<const SeenPicture> pictures, see_pictures(serving, in, request));
+    WEIR_ASSIGN(const std::span<const SeenMedium> media, see_media(serving, in, request));
     WEIR_ASSIGN(const std::string text, render_chat(serving, request, in.now));
     chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
     // Templates write the BOS token themselves.
     WEIR_ASSIGN(prompts.emplace_back(),
-                tokenise_pictures(serving, field, uncut_max, text, pictures));
+                tokenise_media(serving, field, uncut_max, text, media));
   }
   if (request.infill) {
     WEIR_ASSIGN(std::vector<sched::Prompt> infills,
@@ -120,8 +120,8 @@ Result<std::vector<PromptTokens>> tokenise_prompts(const ServingContext& serving
       truncate(request.truncation, room, prompt.ids);
     } else if (request.truncation.tokens_max.value_or(-1) > 0 &&
                std::ssize(prompt.ids) > *request.truncation.tokens_max) {
-      // Pictures cannot be cut. One that is to be cut to the context is refused as too long for it.
-      return unsupported(field, "a prompt with images is not cut, and this one has " +
+      // Media cannot be cut. One that is to be cut to the context is refused as too long for it.
+      return unsupported(field, "a prompt with images or audio is not cut, and this one has " +
                                     std::to_string(prompt.ids.size()) + " tokens");
     }
   }

@@ -8,21 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "api/prompt/picture_tokens.h"
+#include "api/prompt/media_tokens.h"
 #include "api/prompt/prepare.h"
 #include "api/request/generate_request.h"
 #include "base/result.h"
 
 namespace weir::api {
 
-// The pictures that the request's messages show; none: it shows none. kCancelled: they must be read
+// The media that the request's messages show; none: it shows none. kCancelled: they must be read
 // first. `only_counted`: their tokens are all that is wanted of them.
-Result<std::span<const SeenPicture>> see_pictures(const ServingContext& serving,
+Result<std::span<const SeenMedium>> see_media(const ServingContext& serving,
                                                   const PrepareInput& in,
                                                   const GenerateRequest& request,
                                                   bool only_counted = false);
 
-// The tokens of a conversation with its pictures, for endpoints that count them or show them.
+// The tokens of a conversation with its media, for endpoints that count them or show them.
 Result<PromptTokens> count_chat(const ServingContext& serving, const PrepareInput& in,
                                 const std::string& field, const GenerateRequest& request);
 

@@ -71,17 +71,34 @@ constexpr auto kSchemas = std::to_array<Schema>({
       "description": "data:image/TYPE;base64,..., or an address that the server may ask."},
     "detail": {"$ref": "#/components/schemas/ImageDetail"}}})"},
 
+    {"AudioPart", R"({
+  "type": "object", "required": ["type", "input_audio"], "properties": {
+    "type": {"const": "input_audio"},
+    "input_audio": {"type": "object", "required": ["data"], "properties": {
+      "data": {"type": "string", "description": "The file in base64."},
+      "format": {"enum": ["wav", "flac", "mp3", "ogg", "opus", "vorbis", null],
+        "description": "The file's bytes say what it is."}}}}})"},
+
+    {"AudioUrlPart", R"({
+  "type": "object", "required": ["type", "audio_url"], "properties": {
+    "type": {"const": "audio_url"},
+    "audio_url": {"anyOf": [{"type": "string"},
+      {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}}],
+      "description": "data:audio/TYPE;base64,..., or an address that the server may ask."}}})"},
+
     {"FilePart", R"({
-  "type": "object", "required": ["type"], "description": "A file that is an image.",
+  "type": "object", "required": ["type"], "description": "A file that is an image or a sound.",
   "properties": {
     "type": {"enum": ["file", "input_file"]},
     "file": {"type": "object", "required": ["file_data"], "properties": {
       "file_data": {"type": "string"}, "filename": {"type": "string"}}},
-    "file_data": {"type": "string", "description": "data:image/TYPE;base64,..."},
+    "file_data": {"type": "string",
+      "description": "data:image/TYPE;base64,... or data:audio/TYPE;base64,..."},
     "file_url": {"type": "string"}, "filename": {"type": "string"}}})"},
 
     {"ContentPart", R"({"anyOf": [
   {"$ref": "#/components/schemas/TextPart"}, {"$ref": "#/components/schemas/ImagePart"},
+  {"$ref": "#/components/schemas/AudioPart"}, {"$ref": "#/components/schemas/AudioUrlPart"},
   {"$ref": "#/components/schemas/FilePart"}]})"},
 
     {"ChatMessage", R"({

@@ -16,7 +16,7 @@
 #include "api/request/adapter_scale.h"
 #include "api/request/fim.h"
 #include "api/request/ignored.h"
-#include "api/request/picture_source.h"
+#include "api/request/media_source.h"
 #include "api/request/tool_function.h"
 #include "grammar/source.h"
 
@@ -55,7 +55,7 @@ struct Truncation {
 // A conversation, and how the template writes it.
 struct ChatFields {
   std::string messages;                       // A JSON array, in the form that templates expect.
-  std::vector<PictureSource> pictures;        // In the order in which messages show them.
+  std::vector<MediaSource> media;           // In the order in which messages show them.
   std::string last_role;                      // Of the last message,
   std::string last_content;                   // and its text.
   std::string template_kwargs;                // A JSON object, or empty.

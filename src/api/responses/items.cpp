@@ -92,7 +92,7 @@ Result<void> ResponseItems::add_message(std::string_view path, JsonObject item) 
     return out_of_range(join(path, "role"),
                         "expected user, assistant, system or developer, found \"" +
                             std::string(shown(role)) + "\"");
-  if (role != "user" && !begun_ && !turn_.open && said.pictures() == 0) {
+  if (role != "user" && !begun_ && !turn_.open && said.media() == 0) {
     add_instructions(said.text());  // Most templates know one system message, at the beginning.
     return {};
   }

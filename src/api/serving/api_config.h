@@ -15,12 +15,14 @@
 #include "api/access/entrance.h"
 #include "api/access/keys.h"
 #include "api/request/generation_defaults.h"
+#include "api/request/message_content.h"
 #include "api/serving/expert_counts.h"
 #include "api/serving/hub_desk.h"
 #include "api/serving/media_desk.h"
 #include "api/serving/model_search.h"
 #include "api/serving/rerank_config.h"
 #include "card/embedding_settings.h"
+#include "media/features/front_end.h"
 #include "media/processor/processor.h"
 #include "net/loop.h"
 #include "sched/engine_handle.h"
@@ -47,13 +49,17 @@ struct ModelFacts {
   bool embeds = false;              // It was made for embeddings.
 };
 
-// How many images there may be, how large, and from where.
-struct PictureLimits {
-  int32_t count_max = 64;                      // Of one request.
-  size_t file_bytes_max = size_t{32} << 20;    // Of one file.
-  int64_t pixels_max = int64_t{64} << 20;      // Of one image.
-  size_t bytes_max = size_t{1} << 30;          // Memory of all that are read (memory_cost.h).
-  std::string folder{};                        // Where file: leads; empty: nowhere.
+// How many images and sounds there may be, how large, and from where.
+struct MediaLimits {
+  int32_t images_max = 64;                        // Of one request.
+  size_t image_file_bytes_max = size_t{32} << 20;  // Of one file.
+  int64_t pixels_max = int64_t{64} << 20;         // Of one image.
+  int32_t sounds_max = 16;                        // Of one request.
+  // Of one file. Half a minute, the most that encoders take at once, has 46 MB where studios record
+  // it: 192 kHz, two channels, 32 bits.
+  size_t sound_file_bytes_max = size_t{48} << 20;
+  size_t bytes_max = size_t{1} << 30;             // Memory of all that are read (memory_cost.h).
+  std::string folder{};                           // Where file: leads; empty: nowhere.
 };
 
 // What the composition root knows. Pointers are borrowed and outlive the Api.
@@ -83,6 +89,9 @@ struct ApiConfig {
   // What the model wants of an image; null: it sees none, because:
   const media::Processor* processor = nullptr;
   std::string images_refusal = "it has no vision tower";
+  // The same of a sound.
+  const media::FrontEnd* front_end = nullptr;
+  std::string sounds_refusal = "it has no encoder of sounds";
 
   // How the model writes calls and reasoning: names of formats, or what the template says.
   std::string tool_parser = "auto";        // Also "none".
@@ -100,7 +109,7 @@ struct ApiConfig {
   ExpertCounter experts{};       // Empty: they are in memory, or there are none.
   ModelSearcher search_models{};  // Empty: models are not searched for.
   HubDesk* hub = nullptr;         // Null: none are fetched or deleted.
-  MediaDesk* media = nullptr;     // Null: images are not fetched from web addresses.
+  MediaDesk* media = nullptr;     // Null: nothing is fetched from web addresses.
 
   // --- Policy.
   int32_t parallel = 0;             // Sequences that run at once, for pages.
@@ -119,7 +128,7 @@ struct ApiConfig {
   size_t preparing_bytes_max = 256 << 20;  // and their memory (memory/memory_cost.h).
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t responses_bytes_max = 64 << 20;   // Stored responses; 0: none are stored.
-  PictureLimits pictures{};                // Images of requests.
+  MediaLimits media_limits{};              // Images and sounds of requests.
   size_t automata_bytes_max = 64 << 20;    // Compiled grammars, kept for the next request.
   size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
   uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
@@ -129,11 +138,19 @@ struct ApiConfig {
   std::string kernels{};                   // The instruction set in use: "avx512"
 };
 
-// What stands for an image in a prompt before it is known how many tokens it takes; empty: the
-// model sees none.
-inline std::string_view image_mark(const ApiConfig& config) {
-  if (config.processor == nullptr) return {};
-  return config.processor->placeholder.prompt;
+// What stands for media in a prompt before it is known how many tokens they take.
+inline MediaMarks media_marks(const ApiConfig& config) {
+  MediaMarks marks;
+  if (config.processor != nullptr) marks.image = config.processor->placeholder.prompt;
+  if (config.front_end != nullptr) marks.sound = config.front_end->placeholder.prompt;
+  return marks;
+}
+
+// What stands for one row of a medium's features; empty: the model takes none of them.
+inline std::string_view row_text(const ApiConfig& config, Medium medium) {
+  if (medium == Medium::kSound)
+    return config.front_end == nullptr ? std::string_view() : config.front_end->placeholder.sound;
+  return config.processor == nullptr ? std::string_view() : config.processor->placeholder.image;
 }
 
 }  // namespace weir::api

@@ -27,6 +27,7 @@ struct ModelAbilities {
   bool thinking = false;
   bool embedding = false;  // It was made for that.
   bool vision = false;
+  bool audio = false;
 };
 
 struct ModelEntry {

@@ -20,6 +20,7 @@ ModelAbilities abilities_of(const ServingContext& serving) {
       serving.config.chat_template != nullptr && serving.outputs.reasoning != nullptr;
   abilities.infill = serving.infill.has_value();
   abilities.vision = serving.config.processor != nullptr;
+  abilities.audio = serving.config.front_end != nullptr;
   return abilities;
 }
 

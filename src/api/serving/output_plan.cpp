@@ -181,7 +181,7 @@ OutputFormats choose_formats(const ApiConfig& config) {
   OutputFormats formats;
   const std::string_view source = template_with_tools(config);
   const auto probe = [&](const text::ChatTemplate& chat_template) {
-    return probe_template(chat_template, config.special_tokens, image_mark(config));
+    return probe_template(chat_template, config.special_tokens, media_marks(config));
   };
   if (config.chat_template) formats.chat_writes = probe(*config.chat_template);
   formats.tool_use_writes =

@@ -24,21 +24,28 @@ struct ServingContext {
                  config.automata_bytes_max, outputs.markers),
         breakers(*config.tokenizer, config.vocab_size),
         infill(find_infill_tokens(*config.tokenizer)),
-        image_token(find_image_token(config)) {}
+        image_token(find_token(config, Medium::kPicture)),
+        sound_token(find_token(config, Medium::kSound)) {}
 
   const ApiConfig& config;
   const OutputFormats outputs;  // Of calls and of reasoning.
   mutable GrammarStore grammars;
   mutable BreakerStore breakers;
   const std::optional<InfillTokens> infill;  // If the model can fill in the middle.
-  // That a row of an image's features stands for; none also where the vocabulary has no such token.
+  // That a row of an image's features stands for, or of a sound's; none also where the vocabulary has
+  // no such token.
   const std::optional<int32_t> image_token;
+  const std::optional<int32_t> sound_token;
+
+  std::optional<int32_t> token_of(Medium medium) const {
+    return medium == Medium::kSound ? sound_token : image_token;
+  }
 
  private:
-  static std::optional<int32_t> find_image_token(const ApiConfig& config) {
-    if (config.processor == nullptr) return std::nullopt;
-    const std::vector<int32_t> ids = config.tokenizer->encode(config.processor->placeholder.image,
-                                                              {.parse_special = true});
+  static std::optional<int32_t> find_token(const ApiConfig& config, Medium medium) {
+    const std::string_view row = row_text(config, medium);
+    if (row.empty()) return std::nullopt;
+    const std::vector<int32_t> ids = config.tokenizer->encode(row, {.parse_special = true});
     if (ids.size() != 1) return std::nullopt;
     return ids.front();
   }

@@ -1,5 +1,7 @@
 #include "api/serving/tool_messages.h"
 
+#include <algorithm>
+
 #include "api/output/call_grammar.h"
 #include "api/request/message_content.h"
 #include "base/check.h"
@@ -31,11 +33,17 @@ constexpr std::string_view kProbeResultBegin =
 constexpr std::string_view kProbeResult = R"("weir_probe_result"})";
 constexpr std::string_view kProbeImageResult =
     R"([{"type":"text","text":"weir_probe_result"},{"type":"image"}]})";
+constexpr std::string_view kProbeSoundResult =
+    R"([{"type":"text","text":"weir_probe_result"},{"type":"audio"}]})";
 constexpr std::string_view kProbeWords = R"({"role":"user","content":"weir_probe_words"})";
 constexpr std::string_view kProbeParts =
     R"({"role":"user","content":[{"type":"text","text":"weir_probe_words"}]})";
 constexpr std::string_view kProbeImage =
     R"({"role":"user","content":[{"type":"image"},{"type":"text","text":"weir_probe_words"}]})";
+constexpr std::string_view kProbeSound =
+    R"({"role":"user","content":[{"type":"audio"},{"type":"text","text":"weir_probe_words"}]})";
+
+constexpr Medium kMedia[] = {Medium::kPicture, Medium::kSound};
 
 class Probe {
  public:
@@ -138,8 +146,8 @@ std::string calls_of(JsonArray calls, const output::CallFormat& format) {
 class MessageWriter {
  public:
   MessageWriter(const TemplateTools& written, const output::CallFormat& format,
-                std::string_view image_mark, std::string& out)
-      : written_(written), format_(format), image_mark_(image_mark), json_(out) {
+                const MediaMarks& marks, std::string& out)
+      : written_(written), format_(format), marks_(marks), json_(out) {
     json_.begin_array();
   }
 
@@ -158,11 +166,11 @@ class MessageWriter {
       waiting_.append(content, kBetween);
       return;
     }
-    if (role == "tool" && content.pictures() > 0 && !written_.result_images) {
-      for (size_t dropped = content.drop_pictures(); dropped > 0; --dropped) waiting_.add_picture();
+    if (role == "tool") {
+      keep_for_user(content);
     } else if (role == "user") {
       content = with_waiting(content);
-    } else if (role != "tool" && !waiting_.empty()) {
+    } else if (!waiting_.empty()) {
       write("user", with_waiting({}));
     }
     if (role == "system" && written_.system)
@@ -189,6 +197,15 @@ class MessageWriter {
  private:
   static constexpr std::string_view kBetween = "\n\n";
 
+  // The media of a result that the template would not show.
+  void keep_for_user(MessageContent& content) {
+    for (const Medium medium : kMedia) {
+      if (written_.result_media.of(medium)) continue;
+      for (size_t dropped = content.drop(medium); dropped > 0; --dropped)
+        waiting_.add_medium(medium);
+    }
+  }
+
   // A message of the user, after what waits for one.
   MessageContent with_waiting(const MessageContent& own) {
     MessageContent content = std::exchange(description_, {});
@@ -205,32 +222,42 @@ class MessageWriter {
 
   void write_content(const MessageContent& content) {
     json_.key("content");
-    const bool in_parts = content.pictures() > 0 ? written_.images : !written_.strings;
+    const bool in_parts = content.media() > 0 ? shows_all(content) : !written_.strings;
     if (in_parts)
       content.write_parts(json_);
     else
-      json_.value(std::string_view(content.text_with(image_mark_)));
+      json_.value(std::string_view(content.text_with(marks_)));
+  }
+
+  bool shows_all(const MessageContent& content) const {
+    return std::ranges::all_of(kMedia, [&](Medium medium) {
+      return written_.media.of(medium) || !content.has(medium);
+    });
   }
 
   const TemplateTools& written_;
   const output::CallFormat& format_;
-  const std::string_view image_mark_;
+  const MediaMarks marks_;
   JsonWriter json_;
   MessageContent description_;  // That waits for a message to stand in,
-  MessageContent waiting_;      // and results and images of results.
+  MessageContent waiting_;      // and results and media of results.
 };
 
 }  // namespace
 
 TemplateTools probe_template(const text::ChatTemplate& chat_template,
                              const TemplateVariables& special_tokens,
-                             std::string_view image_mark) {
+                             const MediaMarks& marks) {
   Probe probe(chat_template, special_tokens);
   TemplateTools written;
   written.strings = probe.shows("weir_probe_words", kProbeWords, {}) ||
                     !probe.shows_parts("weir_probe_words", kProbeParts);
   if (!written.strings) probe.write_in_parts();
-  written.images = !image_mark.empty() && probe.shows_parts(image_mark, kProbeImage);
+  const auto shows = [&](std::string_view mark, const std::string_view messages) {
+    return !mark.empty() && probe.shows_parts(mark, messages);
+  };
+  written.media = {.images = shows(marks.image, kProbeImage),
+                   .sounds = shows(marks.sound, kProbeSound)};
   const std::string user(kProbeUser), with_system = std::string(kProbeSystem) + user;
   if (probe.render(user, {}).empty() && probe.render(with_system, {}).empty()) return written;
   written.system = probe.shows("weir_probe_system", with_system, {});
@@ -243,19 +270,21 @@ TemplateTools probe_template(const text::ChatTemplate& chat_template,
   written.calls = probe.shows("weir_probe_place", history(kProbeCall, kProbeResult), tools);
   const std::string_view call = written.calls ? kProbeCall : kProbeText;
   written.results = probe.shows("weir_probe_result", history(call, kProbeResult), tools);
-  written.result_images = written.images && written.results &&
-                          probe.shows_parts(image_mark, history(call, kProbeImageResult));
+  if (written.results)
+    written.result_media = {
+        .images = written.media.images && shows(marks.image, history(call, kProbeImageResult)),
+        .sounds = written.media.sounds && shows(marks.sound, history(call, kProbeSoundResult))};
   return written;
 }
 
 Result<std::string> write_tools_into(const std::string& messages, const std::string& tools,
                                      const TemplateTools& written, const output::CallFormat& format,
-                                     std::string_view image_mark) {
+                                     const MediaMarks& marks) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(messages, kDepthMax));
   JsonArray array;
   CHECK(doc.root().get(array) == simdjson::SUCCESS);
   std::string out;
-  MessageWriter writer(written, format, image_mark, out);
+  MessageWriter writer(written, format, marks, out);
   if (!tools.empty() && !written.tools) {
     WEIR_ASSIGN(const JsonDoc tools_doc, JsonDoc::parse(tools, kDepthMax));
     JsonArray functions;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/output/call_format.h"
+#include "api/request/message_content.h"
 #include "base/result.h"
 #include "text/chat_template.h"
 
@@ -24,24 +25,28 @@ struct TemplateTools {
   bool results = true;  // and what came of them.
   bool system = true;   // System messages, where tools are described if they are not written.
   bool strings = true;  // Content that is a string. False: it must be a list of parts.
-  // The model's mark of an image, where a list has one; else the mark must stand in the string.
-  bool images = false;
-  bool result_images = false;  // The same in what came of a call.
+  // The model's mark of a medium, where a list has one; else the mark must stand in the string.
+  struct Media {
+    bool images = false, sounds = false;
+
+    bool of(Medium medium) const { return medium == Medium::kSound ? sounds : images; }
+  };
+  Media media{};
+  Media result_media{};  // The same in what came of a call.
 };
 
 using TemplateVariables = std::vector<std::pair<std::string, std::string>>;
 
-// `image_mark`: what stands for an image in the model's prompts; empty: it sees none.
 TemplateTools probe_template(const text::ChatTemplate& chat_template,
                              const TemplateVariables& special_tokens,
-                             std::string_view image_mark = {});
+                             const MediaMarks& marks = {});
 
 // The messages with what the template leaves out, and content as it takes it. `tools`: the
 // request's, as templates have them; empty: none. Calls are shown in `format`, so that what the
-// model writes is read back. Images in a result that the template would not show stand before the
+// model writes is read back. Media in a result that the template would not show stand before the
 // user's next words. REQUIRES: `messages` are as in GenerateRequest.
 Result<std::string> write_tools_into(const std::string& messages, const std::string& tools,
                                      const TemplateTools& written, const output::CallFormat& format,
-                                     std::string_view image_mark = {});
+                                     const MediaMarks& marks = {});
 
 }  // namespace weir::api

@@ -58,8 +58,8 @@ Result<PromptList> tokenise_inputs(const ServingContext& serving, const PrepareI
   const std::string field(request.field);
   PromptList prompts;
   if (request.chat) {
-    if (!request.chat->pictures.empty())
-      return unsupported(request.chat->pictures.front().field, "images are not embedded");
+    if (!request.chat->media.empty())
+      return unsupported(request.chat->media.front().field, "images and sounds are not embedded");
     WEIR_ASSIGN(const std::string text, render_chat(serving, *request.chat, in.now));
     WEIR_ASSIGN(std::vector<int32_t> prompt,
                 tokenise(serving.config, "messages", uncut_max, text,

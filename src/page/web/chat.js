@@ -46,7 +46,7 @@ export class ChatScreen {
       stop: (id) => this.stop(id),
     });
     this.composer = new Composer({
-      send: (text, images) => this.send(text, images),
+      send: (text, media) => this.send(text, media),
       stop: () => this.stop(),
       editLast: () => this.editLast(),
     });
@@ -317,18 +317,18 @@ export class ChatScreen {
     this.views.get(turn.id)?.foot.querySelector("button:not(:disabled)")?.focus();
   }
 
-  async send(text, images) {
+  async send(text, media) {
     const { chat } = this;
     this.composer.chat = chat.record.id;
     const parts = [];
     try {
-      for (const image of images) {
+      for (const each of media) {
         const id = store.newId();
-        await store.put("blobs", { id, chat: chat.record.id, ...image });
-        parts.push({ type: "image", blob: id, name: image.name });
+        await store.put("blobs", { id, chat: chat.record.id, ...each });
+        parts.push({ type: each.type.startsWith("audio/") ? "audio" : "image", blob: id, name: each.name });
       }
     } catch {
-      this.composer.restore(text, images);
+      this.composer.restore(text, media);
       return notice("This browser's storage is full; the message was not sent.");
     }
     if (text) parts.push({ type: "text", text });
@@ -433,9 +433,9 @@ export class ChatScreen {
     const save = () => {
       dialog.close();
       if (turn.role === "user") {
-        const images = turn.parts.filter((part) => part.type !== "text");
+        const media = turn.parts.filter((part) => part.type !== "text");
         const changed = this.chat.add("user", turn.parent, {
-          parts: [...images, { type: "text", text: text.value }],
+          parts: [...media, { type: "text", text: text.value }],
         });
         this.chat.save(changed);
         return this.begin(changed.id);

@@ -184,6 +184,12 @@ function dataUrl(blob) {
   });
 }
 
+// OpenAI's word for what a sound is written in. The server goes by the file itself.
+const kFormats = { mpeg: "mp3", mp3: "mp3", flac: "flac", "x-flac": "flac", ogg: "ogg", opus: "opus" };
+function formatOf({ type }) {
+  return kFormats[type.replace(/^audio\//, "").replace(/;.*/, "")] ?? "wav";
+}
+
 async function contentOf(turn) {
   if (turn.parts.every((part) => part.type === "text")) return textOf(turn);
   const content = [];
@@ -193,7 +199,14 @@ async function contentOf(turn) {
       continue;
     }
     const stored = await store.get("blobs", part.blob);
-    if (stored) content.push({ type: "image_url", image_url: { url: await dataUrl(stored.blob) } });
+    if (!stored) continue;
+    const url = await dataUrl(stored.blob);
+    if (part.type === "audio")
+      content.push({
+        type: "input_audio",
+        input_audio: { data: url.slice(url.indexOf(",") + 1), format: formatOf(stored) },
+      });
+    else content.push({ type: "image_url", image_url: { url } });
   }
   return content;
 }

@@ -1,11 +1,14 @@
-// Where messages are written: a text that grows with its lines, images, and a button that sends or stops.
+// Where messages are written: a text that grows with its lines, images, sounds, and a button that sends or stops.
 
 import * as store from "./store.js";
 import { h, iconButton, notice, replace } from "./dom.js";
-import { sees } from "./server.js";
+import { Recorder, canRecord } from "./recorder.js";
+import { hears, sees } from "./server.js";
 
 const kImageSide = 2048;
 const kImagesMax = 8;
+const kSoundsMax = 8;
+const kSoundFileMax = 16 << 20;
 const kTextFileMax = 256 << 10;
 
 // Drawn anew: smaller, and without what a camera writes beside the picture.
@@ -22,12 +25,12 @@ async function smaller(file) {
 }
 
 export class Composer {
-  // `send(text, images)` is called with what was written; `stop()` while an answer comes; `editLast()` for Alt+Up.
+  // `send(text, media)` is called with what was written; `stop()` while an answer comes; `editLast()` for Alt+Up.
   constructor({ send, stop, editLast }) {
     this.send = send;
     this.stop = stop;
-    this.images = [];
-    this.model = ""; // That is asked: whether it sees.
+    this.media = [];
+    this.model = ""; // That is asked: whether it sees and hears.
     this.busy = false;
     this.text = h("textarea", {
       id: "message",
@@ -54,6 +57,7 @@ export class Composer {
       },
     });
     this.attach = iconButton("clip", "Attach a file", () => this.picker.click());
+    this.record = iconButton("microphone", "Record a sound", () => this.toggleRecorder());
     this.go = h("button", { type: "submit", class: "send" });
     this.element = h(
       "form",
@@ -68,7 +72,7 @@ export class Composer {
         ondrop: (event) => this.onFiles(event.dataTransfer?.files, event),
       },
       this.attached,
-      h("div", { class: "composer-row" }, this.picker, this.attach, this.text, this.go),
+      h("div", { class: "composer-row" }, this.picker, this.attach, this.record, this.text, this.go),
     );
     this.update();
   }
@@ -76,7 +80,7 @@ export class Composer {
   open(chat) {
     this.chat = chat;
     this.text.value = sessionStorage.getItem(`weir-draft-${chat}`) ?? "";
-    this.images = [];
+    this.media = [];
     this.drawAttached();
     this.fit();
     this.update();
@@ -98,7 +102,7 @@ export class Composer {
   }
 
   update() {
-    const empty = !this.text.value.trim() && this.images.length === 0;
+    const empty = !this.text.value.trim() && this.media.length === 0;
     if (this.shown !== this.busy) {
       this.shown = this.busy;
       const made = iconButton(this.busy ? "stop" : "send", this.busy ? "Stop" : "Send");
@@ -107,10 +111,43 @@ export class Composer {
       this.go.title = this.busy ? "Stop (Esc)" : "Send (Enter)";
     }
     this.go.disabled = !this.busy && empty;
-    const label = sees(this.model) ? "Attach images or texts" : "Attach texts; this model sees no images";
+    const kinds = [sees(this.model) && "images", hears(this.model) && "sounds", "texts"].filter(Boolean);
+    const others = kinds.slice(0, -1).join(", ");
+    const label = others ? `Attach ${others} or texts` : "Attach texts; this model sees no images and hears no sounds";
     this.attach.title = label;
     this.attach.setAttribute("aria-label", label);
-    this.picker.accept = sees(this.model) ? "image/*,text/*,.md,.json,.csv,.log" : "text/*,.md,.json,.csv,.log";
+    this.picker.accept = [
+      ...(sees(this.model) ? ["image/*"] : []),
+      ...(hears(this.model) ? ["audio/*"] : []),
+      "text/*,.md,.json,.csv,.log",
+    ].join();
+    this.record.hidden = !this.recorder && !(hears(this.model) && canRecord());
+    const recording = this.recorder ? "Stop recording" : "Record a sound";
+    this.record.title = recording;
+    this.record.setAttribute("aria-label", recording);
+    this.record.setAttribute("aria-pressed", String(this.recorder !== undefined));
+  }
+
+  async toggleRecorder() {
+    if (this.starting) return;
+    if (!this.recorder) {
+      const recorder = new Recorder();
+      this.starting = true;
+      try {
+        await recorder.start(() => this.recorder === recorder && this.toggleRecorder());
+        this.recorder = recorder;
+      } catch (error) {
+        notice(`The microphone cannot be used: ${error.message}`);
+      }
+      this.starting = false;
+      return this.update();
+    }
+    const blob = this.recorder.stop();
+    this.recorder = undefined;
+    await this.addSound(blob, "recording.wav");
+    this.drawAttached();
+    this.update();
+    this.text.focus();
   }
 
   onKey(event, editLast) {
@@ -126,21 +163,21 @@ export class Composer {
   submit() {
     if (this.busy) return this.stop();
     const text = this.text.value.trim();
-    if (!text && this.images.length === 0) return;
-    const images = this.images;
+    if (!text && this.media.length === 0) return;
+    const { media } = this;
     this.text.value = "";
-    this.images = [];
+    this.media = [];
     this.keepDraft();
     this.drawAttached();
     this.fit();
     this.update();
-    this.send(text, images);
+    this.send(text, media);
   }
 
   // What could not be sent.
-  restore(text, images) {
+  restore(text, media) {
     this.text.value = text;
-    this.images = images;
+    this.media = media;
     this.keepDraft();
     this.drawAttached();
     this.fit();
@@ -156,15 +193,30 @@ export class Composer {
     this.text.focus();
   }
 
+  async addSound(blob, name) {
+    if (!hears(this.model)) return notice("This model hears no sounds.");
+    if (this.count("audio/") >= kSoundsMax) return notice(`A message takes ${kSoundsMax} sounds.`);
+    if (blob.size > kSoundFileMax) return notice(`${name} is larger than 16 MiB.`);
+    if (!(await store.hasRoomFor(blob.size)))
+      return notice("This browser's storage is full; the sound was not added.");
+    this.media.push({ blob, name, type: blob.type });
+  }
+
+  // Attached files whose type begins so.
+  count(type) {
+    return this.media.filter((each) => each.type.startsWith(type)).length;
+  }
+
   async addFile(file) {
+    if (file.type.startsWith("audio/")) return this.addSound(file, file.name);
     if (file.type.startsWith("image/")) {
       if (!sees(this.model)) return notice("This model sees no images.");
-      if (this.images.length >= kImagesMax) return notice(`A message takes ${kImagesMax} images.`);
+      if (this.count("image/") >= kImagesMax) return notice(`A message takes ${kImagesMax} images.`);
       const blob = await smaller(file).catch(() => null);
       if (!blob) return notice(`${file.name} is no image that this browser reads.`);
       if (!(await store.hasRoomFor(blob.size)))
         return notice("This browser's storage is full; the image was not added.");
-      this.images.push({ blob, name: file.name, type: blob.type });
+      this.media.push({ blob, name: file.name, type: blob.type });
       return;
     }
     if (file.size > kTextFileMax) return notice(`${file.name} is larger than 256 KiB.`);
@@ -179,14 +231,18 @@ export class Composer {
   drawAttached() {
     replace(
       this.attached,
-      this.images.map((image) => {
-        const url = URL.createObjectURL(image.blob);
+      this.media.map((each) => {
+        const url = URL.createObjectURL(each.blob);
+        const revoke = () => URL.revokeObjectURL(url);
+        const shown = each.type.startsWith("audio/")
+          ? h("audio", { src: url, controls: true, "aria-label": each.name, oncanplaythrough: revoke })
+          : h("img", { src: url, alt: each.name, onload: revoke });
         return h(
           "figure",
           null,
-          h("img", { src: url, alt: image.name, onload: () => URL.revokeObjectURL(url) }),
-          iconButton("close", `Remove ${image.name}`, () => {
-            this.images = this.images.filter((each) => each !== image);
+          shown,
+          iconButton("close", `Remove ${each.name}`, () => {
+            this.media = this.media.filter((other) => other !== each);
             this.drawAttached();
             this.update();
           }),

@@ -196,6 +196,10 @@ export function sees(id) {
   return server.props[id]?.modalities?.vision === true;
 }
 
+export function hears(id) {
+  return server.props[id]?.modalities?.audio === true;
+}
+
 // The value that the server takes where a request says none.
 export function defaultsOf(id) {
   return server.props[id]?.default_generation_settings?.params ?? {};

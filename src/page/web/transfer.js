@@ -46,8 +46,8 @@ function turnOf(from, id, chat, parent, blobs) {
   const parts = [];
   for (const part of Array.isArray(from.parts) ? from.parts : []) {
     if (part?.type === "text" && isText(part.text)) parts.push({ type: "text", text: part.text });
-    if (part?.type === "image" && blobs.has(part.blob))
-      parts.push({ type: "image", blob: blobs.get(part.blob), name: String(part.name ?? "image") });
+    if ((part?.type === "image" || part?.type === "audio") && blobs.has(part.blob))
+      parts.push({ type: part.type, blob: blobs.get(part.blob), name: String(part.name ?? part.type) });
   }
   const calls = (Array.isArray(from.calls) ? from.calls : [])
     .filter((call) => isText(call?.name) && isText(call?.arguments))
@@ -83,7 +83,7 @@ async function addChat(from) {
   const blobs = new Map();
   const files = [];
   for (const { id, base64, type, name } of Array.isArray(from.blobs) ? from.blobs : []) {
-    if (!isText(base64) || !/^image\//.test(type ?? "")) continue;
+    if (!isText(base64) || !/^(image|audio)\//.test(type ?? "")) continue;
     const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
     blobs.set(id, store.newId());
     files.push({

@@ -116,7 +116,9 @@ export class TurnView {
     this.drawn = text;
     replace(
       this.body,
-      this.turn.parts.filter((part) => part.type === "image").map(imageOf),
+      this.turn.parts
+        .filter((part) => part.type !== "text")
+        .map((part) => (part.type === "audio" ? soundOf(part) : imageOf(part))),
       text && h("p", { class: "plain" }, text),
     );
   }
@@ -282,6 +284,15 @@ export class TurnView {
       answer && h("span", { class: "figures" }, figures(turn)),
     );
   }
+}
+
+// Its address is good for as long as the page, for it may be played at any time.
+function soundOf(part) {
+  const sound = h("audio", { class: "attached", controls: true, "aria-label": part.name ?? "sound" });
+  store.get("blobs", part.blob).then((stored) => {
+    if (stored) sound.src = URL.createObjectURL(stored.blob);
+  });
+  return sound;
 }
 
 function imageOf(part) {

@@ -189,9 +189,9 @@ TEST(MessageRequest, ImagesStandWhereTheyAreShown) {
                                      R"([{"type":"tool_result","tool_use_id":"i","content":[)" +
                                      image + R"(],"is_error":true}]}])");
   ASSERT_TRUE(request) << request.error().message;
-  ASSERT_EQ(request->pictures.size(), 2u);
-  EXPECT_EQ(request->pictures[0].field, "messages[0].content[1].source.data");
-  EXPECT_EQ(request->pictures[1].field, "messages[2].content[0].content[0].source.data");
+  ASSERT_EQ(request->media.size(), 2u);
+  EXPECT_EQ(request->media[0].field, "messages[0].content[1].source.data");
+  EXPECT_EQ(request->media[1].field, "messages[2].content[0].content[0].source.data");
   EXPECT_NE(request->messages.find(
                 R"("content":[{"type":"text","text":"a"},{"type":"image"}])"),
             std::string::npos);

@@ -125,9 +125,9 @@ TEST(OllamaRequest, ImagesStandBeforeTheText) {
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_EQ(request->messages, R"([{"role":"user","content":[{"type":"image"},{"type":"image"},)"
                                R"({"type":"text","text":"x"}]}])");
-  ASSERT_EQ(request->pictures.size(), 2u);
-  EXPECT_EQ(request->pictures[1].text, "aGo=");
-  EXPECT_EQ(request->pictures[1].field, "messages[0].images[1]");
+  ASSERT_EQ(request->media.size(), 2u);
+  EXPECT_EQ(request->media[1].text, "aGo=");
+  EXPECT_EQ(request->media[1].field, "messages[0].images[1]");
   auto prompt = parse_generate(R"({"prompt":"x","images":["aGk="]})", kLimits);
   ASSERT_TRUE(prompt);
   EXPECT_FALSE(prompt->is_empty());

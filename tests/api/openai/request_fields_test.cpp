@@ -367,7 +367,7 @@ TEST(GenerateRequest, NamesTheMessageAtFault) {
                      "data:application/pdf;base64,AAAA"}}]}])"),
             "messages[0].content[0].file.file_data");
   EXPECT_EQ(path(R"([{"role":"user","content":[{"type":"input_audio"}]}])"),
-            "messages[0].content[0].type");
+            "messages[0].content[0].input_audio");
   EXPECT_EQ(path(R"([{"role":"tool","content":"x"}])"), "messages[0].tool_call_id");
   EXPECT_EQ(path(R"([{"role":"user","content":"x","name":1}])"), "messages[0].name");
   EXPECT_EQ(path(R"([{"role":"user","content":"x","tool_calls":[{}]}])"), "messages[0].tool_calls");

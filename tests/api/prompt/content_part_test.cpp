@@ -44,23 +44,24 @@ TEST(ContentPart, TextsStandInThePromptHoweverTheyAreSpelled) {
 
 TEST(ContentPart, OthersAreRefusedByWhatTheyAre) {
   const std::string path = "content[0].type | Unsupported 'content[0].type': this model does not ";
-  EXPECT_EQ(chat_part_of("input_audio"), path + "support audio.");
   EXPECT_EQ(chat_part_of("video_url"), path + "support parts of type video_url.");
   // Where a text is all that can be.
-  for (const char* type : {"image_url", "input_image", "file", "input_file"})
+  for (const char* type :
+       {"image_url", "input_image", "input_audio", "audio_url", "file", "input_file"})
     EXPECT_EQ(chat_part_of(type),
-              "content[0].type | Unsupported 'content[0].type': images can stand in messages only.");
+              "content[0].type | Unsupported 'content[0].type': images and audio can stand in "
+              "messages only.");
   const std::string image =
-      "messages[0].content[0].type | Unsupported 'messages[0].content[0].type': images can stand "
-      "in messages only.";
+      "messages[0].content[0].type | Unsupported 'messages[0].content[0].type': images and audio "
+      "can stand in messages only.";
   for (const char* role : {"assistant", "system"})
     EXPECT_EQ(message_part_of(role, R"("type":"image")"), image);
 }
 
 TEST(ContentPart, EachApiSaysWhatItExpects) {
   EXPECT_EQ(chat_part_of("song"),
-            "content[0].type | Invalid value for 'content[0].type': expected \"text\" or "
-            "\"image_url\", found \"song\".");
+            "content[0].type | Invalid value for 'content[0].type': expected \"text\", "
+            "\"image_url\" or \"input_audio\", found \"song\".");
   const std::string path =
       "messages[0].content[0].type | Unsupported 'messages[0].content[0].type': expected ";
   EXPECT_EQ(message_part_of("user", R"("type":"input_text")"),

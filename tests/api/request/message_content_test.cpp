@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/request/picture_source.h"
+#include "api/request/media_source.h"
 
 namespace weir::api {
 namespace {
@@ -21,16 +21,34 @@ TEST(MessageContent, IsAStringWithoutPicturesAndAListWithThem) {
   content.add_text("a");
   content.add_text("b");
   EXPECT_EQ(json_of(content), R"("a\nb")");
-  content.add_picture();
+  content.add_medium(Medium::kPicture);
   content.add_text("c");
   EXPECT_EQ(json_of(content),
             R"([{"type":"text","text":"a\nb"},{"type":"image"},{"type":"text","text":"c"}])");
-  EXPECT_EQ(content.text_with("<i>"), "a\nb\n<i>\nc");
+  EXPECT_EQ(content.text_with({.image = "<i>"}), "a\nb\n<i>\nc");
   EXPECT_EQ(content.text(), "a\nb\nc");
   const auto doc = JsonDoc::parse(json_of(content));
   EXPECT_EQ(json_of(MessageContent::read(doc->root())), json_of(content));
-  EXPECT_EQ(content.drop_pictures(), 1u);
+  EXPECT_EQ(content.drop(Medium::kPicture), 1u);
   EXPECT_EQ(json_of(content), R"("a\nb\nc")");
+}
+
+TEST(MessageContent, HasSoundsBesidePictures) {
+  MessageContent content;
+  content.add_medium(Medium::kSound);
+  content.add_text("a");
+  content.add_medium(Medium::kPicture);
+  content.add_text("b");
+  EXPECT_EQ(json_of(content),
+            R"([{"type":"audio"},{"type":"text","text":"a"},{"type":"image"},)"
+            R"({"type":"text","text":"b"}])");
+  const auto doc = JsonDoc::parse(json_of(content));
+  EXPECT_EQ(json_of(MessageContent::read(doc->root())), json_of(content));
+  EXPECT_EQ(content.text_with({.image = "<i>", .sound = "<s>"}), "<s>\na\n<i>\nb");
+  EXPECT_EQ(content.drop(Medium::kPicture), 1u);
+  EXPECT_EQ(content.media(), 1u);
+  EXPECT_TRUE(content.has(Medium::kSound) && !content.has(Medium::kPicture));
+  EXPECT_EQ(content.text_with({.sound = "<s>"}), "<s>\na\nb");
 }
 
 TEST(MessageContent, TextsThatAreNothingAddNoLine) {
@@ -44,20 +62,20 @@ TEST(MessageContent, TextsThatAreNothingAddNoLine) {
   content.prefix("Error: ");
   EXPECT_EQ(content.text(), "Error: a; b");
   MessageContent picture;
-  picture.add_picture();
+  picture.add_medium(Medium::kPicture);
   picture.prefix("x");
-  EXPECT_EQ(picture.text_with("<i>"), "x\n<i>");
+  EXPECT_EQ(picture.text_with({.image = "<i>"}), "x\n<i>");
   EXPECT_FALSE(picture.empty());
 }
 
 std::string found(std::string_view url) {
-  const auto source = picture_at("f", url);
+  const auto source = media_at(Medium::kPicture, "f", url);
   if (!source) return source.error().kind + " | " + source.error().message;
   constexpr const char* kKinds[] = {"base64 ", "remote ", "file "};
   return kKinds[static_cast<size_t>(source->kind)] + source->text;
 }
 
-TEST(PictureSource, AnAddressSaysWhereThePictureIs) {
+TEST(MediaSource, AnAddressSaysWhereThePictureIs) {
   EXPECT_EQ(found("data:image/png;base64,AAAA"), "base64 AAAA");
   EXPECT_EQ(found("DATA:image/svg+xml;charset=utf-8;BASE64,"), "base64 ");
   EXPECT_EQ(found("https://a.example/b.png?c"), "remote https://a.example/b.png?c");
@@ -67,7 +85,18 @@ TEST(PictureSource, AnAddressSaysWhereThePictureIs) {
     EXPECT_NE(found(wrong).find("expected data:image/TYPE;base64,DIGITS"), std::string::npos)
         << wrong;
   EXPECT_EQ(found("ftp://a").substr(0, 33), "invalid_image_url | Invalid image");
+  const auto sound = media_at(Medium::kSound, "f", "data:audio/wav;base64,AAAA");
+  ASSERT_TRUE(sound);
+  EXPECT_EQ(sound->medium, Medium::kSound);
+  EXPECT_FALSE(media_at(Medium::kSound, "f", "data:image/png;base64,AAAA"));
   EXPECT_NE(found("/etc/passwd").find("found \"/etc/passwd\""), std::string::npos);
+}
+
+TEST(MediaSource, AnAddressMaySayWhatItIsOf) {
+  for (const char* sound : {"data:audio/wav;base64,", "https://a.example/b.MP3?c=d.png", "file:a/b.opus"})
+    EXPECT_EQ(medium_of_address(sound), Medium::kSound) << sound;
+  for (const char* picture : {"data:image/png;base64,", "https://a.example/b.png?c=d.wav", "file:wav"})
+    EXPECT_EQ(medium_of_address(picture), Medium::kPicture) << picture;
 }
 
 }  // namespace

@@ -14,10 +14,10 @@
 namespace weir::api {
 namespace {
 
-TemplateTools probe(const std::string& source, std::string_view image_mark = {}) {
+TemplateTools probe(const std::string& source, const MediaMarks& marks = {}) {
   auto parsed = text::ChatTemplate::parse(source);
   EXPECT_TRUE(parsed) << parsed.error().message;
-  return probe_template(*parsed, {{"bos_token", "<s>"}, {"eos_token", "</s>"}}, image_mark);
+  return probe_template(*parsed, {{"bos_token", "<s>"}, {"eos_token", "</s>"}}, marks);
 }
 
 std::filesystem::path templates() {
@@ -99,8 +99,8 @@ TEST(ToolMessages, OfKnownTemplates) {
 }
 
 std::string content_letters(const TemplateTools& written) {
-  return std::string(written.strings ? "S" : "-") + (written.images ? "I" : "-") +
-         (written.result_images ? "R" : "-");
+  return std::string(written.strings ? "S" : "-") + (written.media.images ? "I" : "-") +
+         (written.result_media.images ? "R" : "-");
 }
 
 // As SmolVLM's and LLaVA's do it: what is no list shows nothing.
@@ -110,11 +110,11 @@ constexpr const char* kLists =
     "{% endfor %}{% endfor %}";
 
 TEST(ToolMessages, ProbesSeeHowContentIsTaken) {
-  EXPECT_EQ(content_letters(probe(kPlain, "<image>")), "S--") << "the list's own text is no part";
-  EXPECT_EQ(content_letters(probe(kLists, "<image>")), "-IR");
+  EXPECT_EQ(content_letters(probe(kPlain, {.image = "<image>"})), "S--") << "the list's own text is no part";
+  EXPECT_EQ(content_letters(probe(kLists, {.image = "<image>"})), "-IR");
   EXPECT_EQ(content_letters(probe(kLists)), "---") << "the model sees no images";
-  EXPECT_EQ(content_letters(probe(kLists, "<other>")), "---");
-  const TemplateTools lists = probe(kLists, "<image>");
+  EXPECT_EQ(content_letters(probe(kLists, {.image = "<other>"})), "---");
+  const TemplateTools lists = probe(kLists, {.image = "<image>"});
   EXPECT_TRUE(lists.system) << "what it writes otherwise is seen in its own way";
   EXPECT_TRUE(lists.results);
   EXPECT_EQ(content_letters(probe("{% for m in messages %}{% if m['role'] == 'tool' %}"
@@ -122,7 +122,7 @@ TEST(ToolMessages, ProbesSeeHowContentIsTaken) {
                                   "{% elif m['content'] is string %}{{ m['content'] }}"
                                   "{% else %}{% for p in m['content'] %}{{ p['text'] or '<image>' }}"
                                   "{% endfor %}{% endif %}{% endfor %}",
-                                  "<image>")),
+                                  {.image = "<image>"})),
             "SI-");
 }
 
@@ -137,11 +137,11 @@ TEST(ToolMessages, ContentOfKnownTemplates) {
       {"Qwen-Qwen3-0.6B.jinja", "<|image_pad|>", "S--"},
   };
   for (const auto& [name, mark, expected] : kKnown)
-    EXPECT_EQ(content_letters(probe(source_of(templates() / name), mark)), expected) << name;
+    EXPECT_EQ(content_letters(probe(source_of(templates() / name), {.image = mark})), expected) << name;
 }
 
 std::string rewritten(const std::string& messages, const TemplateTools& writes) {
-  const auto out = write_tools_into(messages, "", writes, output::described_calls(), "<image>");
+  const auto out = write_tools_into(messages, "", writes, output::described_calls(), {.image = "<image>"});
   return out ? *out : out.error().message;
 }
 
@@ -149,10 +149,10 @@ TEST(ToolMessages, ContentIsWrittenAsItIsTaken) {
   const std::string image =
       R"([{"role":"user","content":[{"type":"image"},{"type":"text","text":"a"},{"type":"image"}]}])";
   const std::string text = R"([{"role":"user","content":"a"}])";
-  EXPECT_EQ(rewritten(image, {.images = true}), image);
-  EXPECT_EQ(rewritten(image, {.images = false}),
+  EXPECT_EQ(rewritten(image, {.media = {.images = true}}), image);
+  EXPECT_EQ(rewritten(image, {.media = {}}),
             R"([{"role":"user","content":"<image>\na\n<image>"}])");
-  EXPECT_EQ(rewritten(text, {.strings = true, .images = true}), text);
+  EXPECT_EQ(rewritten(text, {.strings = true, .media = {.images = true}}), text);
   EXPECT_EQ(rewritten(text, {.strings = false}),
             R"([{"role":"user","content":[{"type":"text","text":"a"}]}])");
 }
@@ -161,16 +161,16 @@ TEST(ToolMessages, ImagesOfResultsStandBeforeTheUsersNextWords) {
   const std::string result =
       R"({"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"},{"type":"image"}]})";
   const std::string shown = R"({"role":"tool","tool_call_id":"c","content":"r"})";
-  const TemplateTools writes{.images = true, .result_images = false};
+  const TemplateTools writes{.media = {.images = true}};
   EXPECT_EQ(rewritten("[" + result + R"(,{"role":"user","content":"u"}])", writes),
             "[" + shown +
                 R"(,{"role":"user","content":[{"type":"image"},{"type":"text","text":"u"}]}])");
   EXPECT_EQ(rewritten("[" + result + "," + result + "]", writes),
             "[" + shown + "," + shown +
                 R"(,{"role":"user","content":[{"type":"image"},{"type":"image"}]}])");
-  EXPECT_EQ(rewritten("[" + result + "]", {.images = true, .result_images = true}),
+  EXPECT_EQ(rewritten("[" + result + "]", {.media = {.images = true}, .result_media = {.images = true}}),
             "[" + result + "]");
-  EXPECT_EQ(rewritten("[" + result + "]", {.results = false, .images = true}),
+  EXPECT_EQ(rewritten("[" + result + "]", {.results = false, .media = {.images = true}}),
             R"([{"role":"user","content":[{"type":"text","text":"<tool_response>\nr"},)"
             R"({"type":"image"},{"type":"text","text":"\n</tool_response>"}]}])");
 }

@@ -1,5 +1,5 @@
-// What a picture takes in memory on its way, from the budget that --image-memory sets. The API
-// leases these, and the memory plan makes its limits of them.
+// What a picture or a sound takes in memory on its way, from the budget that --image-memory sets. The
+// API leases these, and the memory plan makes its limits of them.
 //
 // Threads: any.
 #pragma once
@@ -10,6 +10,8 @@
 
 #include "api/memory/request_memory.h"
 #include "base/fair_budget.h"
+#include "media/audio/decode_sound.h"
+#include "media/features/sound_plan.h"
 #include "media/image/decode.h"
 #include "media/processor/image_plan.h"
 
@@ -44,9 +46,25 @@ inline size_t processing_bytes(const media::Processor& processor, const media::I
   return values_bytes(processor, plan) + static_cast<size_t>(3 * pixels);
 }
 
+// How long a sound may last at most to be decoded: more than the encoder takes at once is refused.
+inline int64_t seconds_max(const media::FrontEnd& front_end) {
+  return (front_end.samples_max + front_end.rate - 1) / front_end.rate;
+}
+
+// While a sound of any length is decoded: where it is too long, decoding stops at that.
+inline size_t decoding_bytes(const media::FrontEnd& front_end) {
+  return static_cast<size_t>(media::kDecodeBytesPerSample * seconds_max(front_end) *
+                             front_end.rate);
+}
+
+// The numbers that an encoder reads of a sound.
+inline size_t values_bytes(const media::FrontEnd& front_end, const media::SoundPlan& plan) {
+  return static_cast<size_t>(plan.frames * front_end.mels) * sizeof(float);
+}
+
 // Adds to a lease, which may be nothing yet.
-inline Result<void> lease_picture(MemoryBudget& budget, uint64_t caller, MemoryLease& lease,
-                                  size_t bytes) {
+inline Result<void> lease_medium(MemoryBudget& budget, uint64_t caller, MemoryLease& lease,
+                                 size_t bytes) {
   if (bytes > budget.most_of_one())
     return fail(ErrorCode::kTooLarge,
                 "it would take " + std::to_string(bytes) + " bytes of memory, more than the " +
@@ -60,7 +78,7 @@ inline Result<void> lease_picture(MemoryBudget& budget, uint64_t caller, MemoryL
     }
   }
   return fail(ErrorCode::kOverloaded,
-              "The memory for images is used up (--image-memory); try again later.");
+              "The memory for images and sounds is used up (--image-memory); try again later.");
 }
 
 }  // namespace weir::api
