@@ -28,7 +28,7 @@ class CrossSlots {
 
   int32_t count() const { return static_cast<int32_t>(slots_.size()); }
 
-  // The slot of this, held once more; which nobody has filled if none was. REQUIRES: not all are
+  // The slot of this, held once more; which is not filled yet if none was. REQUIRES: not all are
   // held.
   int32_t take(const CrossKey& key);
   // Held once more. REQUIRES: it is held.

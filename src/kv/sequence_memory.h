@@ -152,8 +152,8 @@ class SequenceMemory {
   std::span<PagePool> pools() { return pools_; }
   PrefixCache* cache() { return cache_ ? &*cache_ : nullptr; }
 
-  // Walks everything and checks the invariants. `filling`: the slot that whoever fills it holds, or
-  // -1. REQUIRES: `holdings` are all others that hold something.
+  // Walks everything and checks the invariants. `filling`: a slot that is held besides, because it is
+  // filled, or -1. REQUIRES: `holdings` are all others that hold something.
   void check(std::span<const Holding* const> holdings, int32_t filling = -1) const;
 
  private:

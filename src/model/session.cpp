@@ -78,7 +78,9 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
   const Sequence& sequence = sequences_[static_cast<size_t>(slice.sequence)];
   batch_.add_slice({.first_position = sequence.length + begin,
                     .prompt_length = sequence.prompt_length,
-                    .memory = {.tables = sequence.pages.data(), .state = slice.sequence, .cross = slice.sequence},
+                    .memory = {.tables = sequence.pages.data(),
+                               .state = slice.sequence,
+                               .cross = slice.sequence},
                     .mask = slice.mask,
                     .rope_shift = slice.rope_shift,
                     .adapter = slice.adapter,

@@ -25,7 +25,7 @@ CrossFills::CrossFills(exec::Executor& executor, kv::CrossSlots& slots, EngineSt
   rows_ = std::make_unique_for_overwrite<float[]>(numbers);
 }
 
-// Its slot is still held for it, and nobody fills it.
+// Its slot is still held for it, and is not being filled.
 bool CrossFills::waits(const Wanted& wanted) const {
   return wanted.slot != now_.slot && slots_.is_held(wanted.slot) && !slots_.filled(wanted.slot);
 }

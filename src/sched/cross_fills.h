@@ -1,8 +1,8 @@
 // CrossFills: of a model with cross attention, the slots of sounds that running sequences wait for:
 // which one is filled, and how far that is.
 //
-// A sequence has the slot of its sound from its admission on (kv/cross_slots.h). Where nobody has
-// filled it, the sound is encoded, and each layer makes keys and values of what the encoder gives,
+// A sequence has the slot of its sound from its admission on (kv/cross_slots.h). Where it is
+// not filled, the sound is encoded, and each layer makes keys and values of what the encoder gives,
 // a part at a time between steps. Until then no token of the sequence is computed (PromptPlanner).
 // One sound at a time: a sound of 30 s has rows enough for every product, and what the encoder
 // gives need not be kept, because the slot is.
@@ -11,7 +11,7 @@
 // construction.
 //
 // Invariants:
-// (1) The slot that is filled is held by this, so that nobody takes it for another sound, even if
+// (1) The slot that is filled is held by this, so that it is taken for no other sound, even if
 //     all sequences that waited for it have ended.
 #pragma once
 

@@ -25,8 +25,8 @@ struct AttendedRows {
 };
 
 // Of each token in [begin, end) the row at which the next token begins: it is attended to as the next
-// one is computed. A row is 20 ms. REQUIRES: the sizes are those of the weights, which are finite, all above 0;
-// 0 <= begin < end <= tokens.
+// one is computed. A row is 20 ms. REQUIRES: the sizes are those of the weights, all above 0, and the
+// weights are finite; 0 <= begin < end <= tokens.
 std::vector<int32_t> token_times(const AttendedRows& attended);
 
 }  // namespace weir::media
