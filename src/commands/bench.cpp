@@ -96,7 +96,8 @@ class Bench : public model::RowSink {
   }
   kv::MemoryView memory(int32_t sequence, int32_t pages_per_sequence) const {
     return {.tables = pages_.data() + static_cast<ptrdiff_t>(sequence) * pages_per_sequence,
-            .state = sequence};
+            .state = sequence,
+            .cross = sequence};
   }
   int32_t random_token() {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator.
@@ -240,7 +241,9 @@ Result<void> run_bench(const Options& options) {
   const int32_t decode_pages = pages_for(decode_end);
   const int32_t page_count = std::max(pages_for(options.bench_prompt), batch_max * decode_pages);
   WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_format,
-                                                           page_count, {.running = batch_max}));
+                                                           page_count,
+                                                           {.running = batch_max,
+                                                            .cross = batch_max}));
 
   // As many tokens as are generated one after another, and a prompt, but not without bound.
   constexpr int32_t kRoutedTokensMax = 8192;

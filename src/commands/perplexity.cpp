@@ -97,6 +97,10 @@ Result<int32_t> window_of(const Options& options, int32_t context_max) {
 }
 
 Result<void> open_session(Runner& runner, ThreadTeam& team, int32_t window, kv::Format kv_format) {
+  if (runner.model->cross_layers() > 0)
+    return fail(ErrorCode::kUnsupported,
+                "perplexity: expected a model of text, found one that writes down what it hears: " +
+                    runner.model->spec().family);
   WEIR_ASSIGN(
       runner.session,
       model::Session::create(*runner.model, team, {.tokens_max = window, .kv_format = kv_format}));

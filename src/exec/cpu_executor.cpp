@@ -21,6 +21,8 @@ ExecutorFacts CpuExecutor::facts() const {
           .slab_rows = model_.slab_rows(),
           .context_max = model_.context_max(),
           .prompts_differ_from = model_.prompts_differ_from(),
+          .cross_layers = model_.cross_layers(),
+          .cross_rows = model_.cross_rows(),
           .compute = model_.options().compute};
 }
 
@@ -76,6 +78,18 @@ bool CpuExecutor::advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhi
   return true;
 }
 
+void CpuExecutor::fill(const FillTask& task) {
+  CHECK(!at(Lane::kStep).work);
+  const model::CrossFill fill = {.kv = *cache_,
+                                 .team = team_,
+                                 .slot = task.slot,
+                                 .layer = task.layer,
+                                 .first = task.first,
+                                 .count = task.count,
+                                 .rows = task.rows};
+  team_.run([&](int member) { model_.fill_cross(fill, member); });
+}
+
 std::string CpuExecutor::lost_weights() const {
   if (!MappingGuard::any_lost()) return {};
   for (const FileView* file : model_.files().in_place)
@@ -121,6 +135,9 @@ void CpuExecutor::choose(const Choose& job, const model::Wanted& wanted, model::
   const int32_t before =
       job.output_index + batch.drafts_before(batch.slices[static_cast<size_t>(wanted.slice)]);
   results.outputs_before[static_cast<size_t>(wanted.row_begin)] = before;
+  if (job.probe >= 0)
+    results.probed[static_cast<size_t>(wanted.row_begin)] =
+        sample::score_token(rows.row(0), job.probe, {}, ops_, scratch).logprob;
   for (int32_t i = 0;; ++i) {
     const int32_t row = wanted.row_begin + i;
     const auto at = static_cast<size_t>(row);

@@ -31,6 +31,7 @@ class CpuExecutor final : public Executor, private model::RowSink {
   kv::PageMemory& memory() override { return *cache_; }
   void begin(Lane lane, const StepWork& work) override;
   bool advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) override;
+  void fill(const FillTask& task) override;
   Drafter* drafter() override { return drafter_ ? &*drafter_ : nullptr; }
   Encoder* encoder() override { return encoder_; }
   // What reads pictures and sounds for the model, before weights are placed. It outlives the executor.

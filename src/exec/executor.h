@@ -39,6 +39,8 @@ struct ExecutorFacts {
   int32_t slab_rows = 0;                       // and in Lane::kSlab; 0: there is no such lane.
   int32_t context_max = 0;                     // Positions of a sequence.
   std::optional<int32_t> prompts_differ_from;  // model::Model::prompts_differ_from().
+  int32_t cross_layers = 0;                    // model::Model::cross_layers() and cross_rows().
+  int32_t cross_rows = 0;
   model::Compute compute = model::Compute::kFast;
 };
 
@@ -50,6 +52,15 @@ inline constexpr int32_t kAllSublayers = std::numeric_limits<int32_t>::max();
 struct Meanwhile {
   std::function<void()> beginning;  // With the first sublayer.
   std::function<void()> ending;     // With the last one.
+};
+
+// Keys and values of some rows of an encoder in one layer with cross attention, as model::CrossFill.
+struct FillTask {
+  int32_t slot = 0;
+  int32_t layer = 0;  // Below ExecutorFacts::cross_layers.
+  int32_t first = 0;
+  int32_t count = 0;            // At most ExecutorFacts::rows_max.
+  const float* rows = nullptr;  // [count, hidden_size]
 };
 
 class Executor {
@@ -76,6 +87,9 @@ class Executor {
   // Computes so many sublayers of the lane's batch, or those that are left; true when it is done.
   // `meanwhile` may be null. REQUIRES: it is, unless the whole batch is computed.
   virtual bool advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) = 0;
+
+  // Between the batches of Lane::kStep. REQUIRES: the model has cross attention.
+  virtual void fill(const FillTask& task) = 0;
 
   // What drafts beside its steps; null: nothing does. REQUIRES: its memory is taken.
   virtual Drafter* drafter() { return nullptr; }

@@ -6,6 +6,7 @@ StepResults::StepResults(int32_t rows_max)
     : chosen(static_cast<size_t>(rows_max)),
       top_counts(static_cast<size_t>(rows_max)),
       ranks(static_cast<size_t>(rows_max)),
+      probed(static_cast<size_t>(rows_max)),
       continuations(static_cast<size_t>(rows_max)),
       forced_counts(static_cast<size_t>(rows_max)),
       taken(static_cast<size_t>(rows_max)),

@@ -30,6 +30,8 @@ struct Choose {
   // How many tokens of output come before the first row's next one; where the slice's position is
   // known late, so many more as the drafts before it.
   int32_t output_index = 0;
+  // How likely this token would be there, by the model alone (StepResults::probed); -1: none is asked.
+  int32_t probe = -1;
 };
 
 // How likely the rows' next tokens are, which are known (Wanted::kScore).
@@ -62,6 +64,7 @@ struct StepResults {
   std::vector<TokenLogprob> chosen;
   std::vector<int32_t> top_counts;
   std::vector<int32_t> ranks;  // Of scored tokens in the vocabulary, from 1.
+  std::vector<float> probed;   // By the first row of an entry: Choose::probe's log-probability.
   std::vector<sample::Continuation> continuations;
   std::vector<int32_t> forced_counts;
   std::span<TokenLogprob> tops(int32_t row) {

@@ -23,9 +23,9 @@ double peak(const TokenCost& cost, const MachineSpeed& machine) {
 }  // namespace
 
 TokenCost token_cost(const model::TokenWork& work, const ModelFootprint& model, bool exact) {
-  // A state is read and written.
+  // A state is read and written; what is attended to besides is read.
   TokenCost cost = {.weight_bytes = work.weight_bytes,
-                    .kv_bytes = 2 * model.state_bytes,
+                    .kv_bytes = 2 * model.state_bytes + model.cross_bytes,
                     .macs = work.macs,
                     .exact = exact};
   for (const kv::MemoryLayout::Group& group : model.kv_groups) {

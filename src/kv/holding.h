@@ -1,6 +1,7 @@
-// Holding: the pages of one sequence, by group and block, the slot of its states, and what it has
-// to do with checkpoints of them. Only SequenceMemory changes it. Its memory is fixed, and entries
-// outlive their pages until others take their place: a step that still runs may be reading them.
+// Holding: the pages of one sequence, by group and block, the slot of its states, what it has to do
+// with checkpoints of them, and the slot of what it attends to besides. Only SequenceMemory changes
+// it. Its memory is fixed, and entries outlive their pages until others take their place: a step
+// that still runs may be reading them.
 //
 // Threads: one writer. Others may read through view() the entries that were there when they were
 // given it, as long as the writer has not released the holding and filled it again.
@@ -35,7 +36,7 @@ class Holding {
 
   // The blocks that it has memory for.
   int32_t blocks() const { return blocks_; }
-  bool empty() const { return blocks_ == 0 && state_ < 0; }
+  bool empty() const { return blocks_ == 0 && state_ < 0 && cross_ < 0; }
   // As a slice finds it that was planned last (SequenceMemory::plan()). Its marks change when the
   // next one is.
   MemoryView view() const {
@@ -44,8 +45,10 @@ class Holding {
             .state = state_,
             .restored_from = checkpoints_.source,
             .marks = checkpoints_.planned(),
+            .cross = cross_,
             .kept = kept_ * kPageTokens};
   }
+  int32_t cross() const { return cross_; }  // Of CrossSlots; -1: none.
   // The first block whose page it still holds.
   int32_t first_block(int32_t group) const { return first_[static_cast<size_t>(group)]; }
 
@@ -86,6 +89,7 @@ class Holding {
   int32_t hot_end_ = 0;
   int32_t kept_ = 0;    // Leading blocks that others have computed.
   int32_t state_ = -1;  // -1: none.
+  int32_t cross_ = -1;
   Checkpoints::Use checkpoints_;
   PrefixKey key_;  // Of the last shared block; the salt before the first.
   int32_t lacking_from_ = 0;

@@ -1,9 +1,11 @@
 // KvCache: one buffer; a layer's pages lie one after another, so that a run of pages is a run of
-// memory, and so do the layers. States come after all pages, each layer's slots together.
+// memory, and so do the layers. States come after all pages, each layer's slots together, then what
+// is attended to besides.
 #include "kv/kv_cache.h"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -15,9 +17,10 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
                                 const StateSlots& slots) {
   CHECK(page_counts.size() == layout.groups().size());
   KvCache cache(std::move(layout));
-  const int64_t states = cache.layout_.state_bytes();
+  const int64_t states = cache.layout_.state_bytes(), cross = cache.layout_.cross_bytes();
   if (states > 0) cache.slots_ = slots;
-  int64_t bytes = states * cache.slots_.count();
+  cache.slots_.cross = cross > 0 ? slots.cross : 0;
+  int64_t bytes = states * cache.slots_.count() + cross * cache.slots_.cross;
   for (size_t g = 0; g < page_counts.size(); ++g) {
     if (page_counts[g] < 1)
       return fail(ErrorCode::kConfig,
@@ -50,6 +53,14 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
   for (int32_t i = 0; i < cache.layer_count(); ++i) {
     cache.states_.push_back({.base = base, .bytes = cache.layout_.state_bytes(i)});
     base += cache.states_.back().bytes * cache.slots_.count();
+  }
+  cache.cross_numbers_.resize(static_cast<size_t>(cache.slots_.cross * cache.layout_.cross_pages()));
+  std::iota(cache.cross_numbers_.begin(), cache.cross_numbers_.end(), 0);
+  for (int32_t i = 0; i < cache.layer_count(); ++i) {
+    kernels::KvPages pages = cache.layout_.cross_pages_of(i);
+    pages.base = base;
+    base += pages.page_bytes * std::ssize(cache.cross_numbers_);
+    cache.cross_.push_back(pages);
   }
   return cache;
 }
@@ -95,6 +106,12 @@ void KvCache::give_back(int32_t group, int32_t first, int32_t count) {
 
 void KvCache::give_back_states() {
   for (const Run& states : states_) give_back(states, 0, slots_.running);
+}
+
+void KvCache::give_back_cross() {
+  const auto pages = static_cast<int32_t>(cross_numbers_.size());
+  for (const kernels::KvPages& cross : cross_)
+    give_back({.base = cross.base, .bytes = cross.page_bytes}, 0, pages);
 }
 
 void KvCache::give_back(const Run& run, int32_t first, int32_t count) {

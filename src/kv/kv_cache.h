@@ -43,6 +43,12 @@ class KvCache final : public PageMemory {
   }
   // Whose page table hot pages are found by; -1: there are none.
   int32_t hot_group() const { return layout_.hot_group(); }
+  // What its tokens attend to besides (CrossNeed): the pages of all slots, and which of them are a
+  // slot's, in any layer.
+  const kernels::KvPages& cross(int32_t layer) const { return cross_[static_cast<size_t>(layer)]; }
+  const int32_t* cross_pages(int32_t slot) const {
+    return cross_numbers_.data() + int64_t{slot} * layout_.cross_pages();
+  }
   int32_t layer_count() const { return layout_.layer_count(); }
   // Whose page table a layer's pages are found by.
   int32_t group_of(int32_t layer) const { return layout_.group_of(layer); }
@@ -70,6 +76,7 @@ class KvCache final : public PageMemory {
   void copy_in(int32_t group, int32_t page, std::span<const std::byte> from) override;
   int32_t pages_in_huge_page(int32_t group) const override;
   void give_back_states() override;
+  void give_back_cross() override;
 
  private:
   // Pages, or slots, one after another in one layer.
@@ -91,6 +98,8 @@ class KvCache final : public PageMemory {
   std::vector<CodedLayer> coded_;                 // By layer.
   std::vector<kernels::HeadRotation> rotations_;  // One for each dimension.
   std::vector<Run> states_;                       // By layer.
+  std::vector<kernels::KvPages> cross_;  // By layer.
+  std::vector<int32_t> cross_numbers_;   // Of all pages, ascending.
   StateSlots slots_;
   HugeBuffer memory_;
 };

@@ -34,6 +34,19 @@ bool has_bytes(int64_t layer, int64_t layers) {
 
 int64_t whole_lines(int64_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
+// What of layers lies in pages, without a base. `Need`: with heads and dimensions.
+template <class Need>
+kernels::KvPages pages_for(const Need& need, int64_t head_bytes, kernels::FloatType type) {
+  kernels::KvPages pages;
+  pages.type = type;
+  pages.head_bytes = head_bytes;
+  pages.page_bytes = need.heads * head_bytes;
+  pages.kv_heads = need.heads;
+  pages.k_dim = need.k_dim;
+  pages.v_dim = need.v_dim;
+  return pages;
+}
+
 // A head's K, [k_dim][page_keys], and V, [page_keys][v_dim], unless that is in K; in whole lines.
 int64_t head_bytes(const PagedNeed& need, kernels::FloatType type) {
   const int64_t values = need.values_in_keys ? 0 : need.v_dim;
@@ -48,6 +61,10 @@ bool sensible(const PagedNeed& need) {
          need.tokens_per_key > 0 && (need.tokens_per_key == 1 || need.window == 0) &&
          (!need.values_in_keys ||
           (need.v_dim <= need.k_dim && need.k_dim <= kernels::kValuesInKeysMax));
+}
+
+bool sensible(const CrossNeed& need) {
+  return need.heads > 0 && need.k_dim > 0 && need.v_dim > 0 && need.rows > 0;
 }
 
 // Distinct windows, the widest first, as many as there are groups for.
@@ -131,6 +148,13 @@ Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, Format fo
       return fail(ErrorCode::kConfig, "KV cache: layer " + std::to_string(i) +
                                           ": expected a state of some bytes, found " +
                                           std::to_string(state->bytes));
+    if (const auto* cross = std::get_if<CrossNeed>(&needs[i]); cross && !sensible(*cross))
+      return fail(ErrorCode::kConfig,
+                  "KV cache: layer " + std::to_string(i) +
+                      ": expected heads, dimensions and rows to attend to, found " +
+                      std::to_string(cross->heads) + " heads, keys of " +
+                      std::to_string(cross->k_dim) + ", values of " +
+                      std::to_string(cross->v_dim) + ", " + std::to_string(cross->rows) + " rows");
     const auto* paged = std::get_if<PagedNeed>(&needs[i]);
     if (paged == nullptr) continue;
     if (!sensible(*paged))
@@ -159,17 +183,32 @@ Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, Format fo
 }
 
 kernels::KvPages MemoryLayout::pages_of(int32_t layer) const {
-  kernels::KvPages pages;
-  pages.type = format_.type();
   const auto* paged = std::get_if<PagedNeed>(&needs_[static_cast<size_t>(layer)]);
-  if (paged == nullptr) return pages;
-  pages.head_bytes = head_bytes(*paged, pages.type);
-  pages.page_bytes = paged->heads * pages.head_bytes;
-  pages.kv_heads = paged->heads;
-  pages.k_dim = paged->k_dim;
-  pages.v_dim = paged->v_dim;
+  if (paged == nullptr) return pages_for(PagedNeed{}, 0, format_.type());
+  kernels::KvPages pages = pages_for(*paged, head_bytes(*paged, format_.type()), format_.type());
   pages.values_in_keys = paged->values_in_keys;
   return pages;
+}
+
+kernels::KvPages MemoryLayout::cross_pages_of(int32_t layer) const {
+  const auto* cross = std::get_if<CrossNeed>(&needs_[static_cast<size_t>(layer)]);
+  if (cross == nullptr) return pages_for(CrossNeed{}, 0, format_.type());
+  const PagedNeed page = {.heads = cross->heads, .k_dim = cross->k_dim, .v_dim = cross->v_dim};
+  return pages_for(*cross, head_bytes(page, format_.type()), format_.type());
+}
+
+int32_t MemoryLayout::cross_rows() const {
+  int32_t rows = 0;
+  for (const MemoryNeed& need : needs_)
+    if (const auto* cross = std::get_if<CrossNeed>(&need)) rows = std::max(rows, cross->rows);
+  return rows;
+}
+
+int64_t MemoryLayout::cross_bytes() const {
+  int64_t bytes = 0;
+  for (int32_t layer = 0; layer < layer_count(); ++layer)
+    bytes += cross_pages() * cross_pages_of(layer).page_bytes;
+  return bytes;
 }
 
 int64_t MemoryLayout::state_bytes(int32_t layer) const {

@@ -32,12 +32,14 @@ inline int64_t element_bytes(kernels::FloatType type) {
 }
 
 // Slots of states, where layers have them (StateNeed). The same slot is a sequence's, or a
-// checkpoint's, in all such layers.
+// checkpoint's, in all such layers. And slots of what is attended to besides (CrossNeed), which are
+// counted by themselves.
 struct StateSlots {
   int32_t running = 0;      // The first ones: one for each sequence that runs.
   int32_t checkpoints = 0;  // After those (kv/checkpoints.h).
+  int32_t cross = 0;
 
-  int32_t count() const { return running + checkpoints; }
+  int32_t count() const { return running + checkpoints; }  // Of states.
 };
 
 // Layers of more distinct windows than fit join the group of the next wider one: what that keeps is
@@ -78,6 +80,12 @@ class MemoryLayout {
   // The tape is the end of it: so many tokens, each in whole cache lines.
   int32_t tape_tokens() const { return tape_tokens_; }
   int64_t tape_bytes(int32_t layer) const;  // Of one token.
+  // What is attended to besides: a layer's part of a page, without a base, of which a slot has so
+  // many; what a slot takes in all layers. Zeros, 0: nothing is. These are numbers in any format.
+  kernels::KvPages cross_pages_of(int32_t layer) const;
+  int32_t cross_pages() const { return kv::blocks_for(cross_rows()); }
+  int32_t cross_rows() const;  // Of a slot: the most in a layer.
+  int64_t cross_bytes() const;
   Format format() const { return format_; }
 
  private:

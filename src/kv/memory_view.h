@@ -29,6 +29,9 @@ struct MemoryView {
   int32_t state = 0;
   int32_t restored_from = -1;
   std::span<const StateMark> marks = {};
+  // Where layers have cross attention: the slot of what the sequence's tokens attend to, as
+  // KvCache::cross_pages() has it; -1: there is none.
+  int32_t cross = -1;
   // Pages hold positions before this one already. Other sequences read them, so no slice writes
   // them.
   int32_t kept = 0;

@@ -44,7 +44,19 @@ struct StateNeed {
   bool operator==(const StateNeed&) const = default;
 };
 
+// Keys and values that are made of something else than the sequence's tokens, which all of them see:
+// of a sound, for example. They are written once, before the first token, and never changed. They
+// lie in a slot that belongs to what they are made of, and that sequences share.
+struct CrossNeed {
+  int32_t heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  int32_t rows = 0;  // Keys, and values.
+
+  bool operator==(const CrossNeed&) const = default;
+};
+
 // std::monostate: nothing.
-using MemoryNeed = std::variant<std::monostate, PagedNeed, StateNeed>;
+using MemoryNeed = std::variant<std::monostate, PagedNeed, StateNeed, CrossNeed>;
 
 }  // namespace weir::kv

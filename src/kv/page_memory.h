@@ -47,6 +47,8 @@ class PageMemory {
   virtual int32_t pages_in_huge_page(int32_t group) const = 0;
   // The states of all running sequences. REQUIRES: none has begun.
   virtual void give_back_states() = 0;
+  // The slots of what is attended to besides. REQUIRES: none is in use.
+  virtual void give_back_cross() = 0;
   // A page as bytes, bytes_of_page() of them: what all layers of the group have of it, one layer
   // after another. Any thread. REQUIRES: no pass writes the page now, nor, of copy_in(), reads it.
   virtual void copy_out(int32_t group, int32_t page, std::span<std::byte> to) const = 0;

@@ -11,7 +11,7 @@ namespace weir::kv {
 
 SequenceMemory::SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache,
                                const StateSlots& slots)
-    : states_(slots.running) {
+    : states_(slots.running), cross_(slots.cross) {
   CHECK(!groups.empty() && std::ssize(groups) <= kGroupsMax && groups.front().window == 0);
   pools_.reserve(groups.size() + 1);  // The cache refers to them.
   for (const PageGroup& group : groups) {
@@ -35,9 +35,11 @@ int32_t SequenceMemory::held_pages(int32_t group) const {
   return pool(group).page_count() - pool(group).free_count() - cached_pages(group);
 }
 
-void SequenceMemory::begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens) {
+void SequenceMemory::begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens,
+                           const CrossKey* cross) {
   CHECK(holding.empty() && holding.shared_ == 0 && salt.pages == 0);
   if (has_states()) holding.state_ = states_.take();
+  if (cross != nullptr) holding.cross_ = cross_.take(*cross);
   Checkpoints::begin(holding.checkpoints_, prompt_tokens);
   holding.key_ = salt;
   holding.lacking_from_ = holding.lacking_until_ = 0;
@@ -309,6 +311,7 @@ void SequenceMemory::release(Holding& holding) {
   holding.blocks_ = holding.shared_ = holding.kept_ = 0;
   if (checkpoints_) checkpoints_->release(holding.checkpoints_);
   if (holding.state_ >= 0) states_.give_back(std::exchange(holding.state_, -1));
+  if (holding.cross_ >= 0) cross_.give_back(std::exchange(holding.cross_, -1));
 }
 
 void SequenceMemory::forget_shared() {
@@ -349,7 +352,7 @@ void SequenceMemory::release_page(int32_t group, PageId page, SideCache::Way way
   }
 }
 
-void SequenceMemory::check(std::span<const Holding* const> holdings) const {
+void SequenceMemory::check(std::span<const Holding* const> holdings, int32_t filling) const {
   if (cache_) cache_->check();
   for (const PagePool& pool : pools_) pool.check();
   std::vector<int32_t> holders(static_cast<size_t>(blocks()), 0);
@@ -369,6 +372,15 @@ void SequenceMemory::check(std::span<const Holding* const> holdings) const {
   for (int32_t g = 1; g < shared_groups(); ++g) check_window(g, holdings);
   if (hot_ > 0) check_hot(holdings);
   check_states(holdings);
+  check_cross(holdings, filling);
+}
+
+void SequenceMemory::check_cross(std::span<const Holding* const> holdings, int32_t filling) const {
+  std::vector<int32_t> holders(static_cast<size_t>(cross_.count()), 0);
+  if (filling >= 0) ++holders[static_cast<size_t>(filling)];
+  for (const Holding* holding : holdings)
+    if (holding->cross_ >= 0) ++holders[static_cast<size_t>(holding->cross_)];
+  cross_.check(holders);
 }
 
 void SequenceMemory::check_hot(std::span<const Holding* const> holdings) const {

@@ -34,6 +34,10 @@
 // So what is shared may reach further than what is computed, a sequence goes on sharing after it,
 // and the texts' parting gets a checkpoint. Without room for checkpoints nothing is shared.
 //
+// Cross attention. Where layers have it (CrossNeed), a sequence holds a slot as well, which others
+// may hold too, and there is one more than sequences run at once: for what is filled although all
+// that wanted it have ended (sched/cross_fills.h). So begin() never lacks one.
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
@@ -56,6 +60,7 @@
 
 #include "kv/block.h"
 #include "kv/checkpoints.h"
+#include "kv/cross_slots.h"
 #include "kv/holding.h"
 #include "kv/kv_cache.h"
 #include "kv/page_pool.h"
@@ -92,8 +97,9 @@ class SequenceMemory {
   }
 
   // The sequence of this holding shares with those of the same salt. `prompt_tokens`: where states
-  // have a checkpoint. REQUIRES: the holding is empty.
-  void begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens = 0);
+  // have a checkpoint; `cross`: what it attends to besides, or null. REQUIRES: the holding is empty.
+  void begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens = 0,
+             const CrossKey* cross = nullptr);
 
   // How many of the leading blocks of `keys` a sequence of this salt would find in the cache, one
   // page of the spine each; `chain`, as long as those that are looked for, gets the key of each.
@@ -135,12 +141,20 @@ class SequenceMemory {
   void forget_shared();
   static void stop_sharing(Holding& holding) { holding.sharing_ = Holding::Sharing::kNothing; }
 
+  // What sequences attend to besides.
+  CrossSlots& cross() { return cross_; }
+  // The sequence's is there, if it attends to anything.
+  bool cross_filled(const Holding& holding) const {
+    return holding.cross() < 0 || cross_.filled(holding.cross());
+  }
+
   // For the part that gives unused memory back.
   std::span<PagePool> pools() { return pools_; }
   PrefixCache* cache() { return cache_ ? &*cache_ : nullptr; }
 
-  // Walks everything and checks the invariants. REQUIRES: `holdings` are all that hold something.
-  void check(std::span<const Holding* const> holdings) const;
+  // Walks everything and checks the invariants. `filling`: a slot that is held besides, because it is
+  // filled, or -1. REQUIRES: `holdings` are all others that hold something.
+  void check(std::span<const Holding* const> holdings, int32_t filling = -1) const;
 
  private:
   // What match() has found of the chain.
@@ -182,12 +196,14 @@ class SequenceMemory {
   void check_window(int32_t group, std::span<const Holding* const> holdings) const;
   void check_hot(std::span<const Holding* const> holdings) const;
   void check_states(std::span<const Holding* const> holdings) const;
+  void check_cross(std::span<const Holding* const> holdings, int32_t filling) const;
 
   std::vector<int32_t> windows_;  // By group; the spine's is 0.
   std::vector<PagePool> pools_;   // By group, then that of checkpoints.
   std::optional<PrefixCache> cache_;
   StatePool states_;
   std::optional<Checkpoints> checkpoints_;
+  CrossSlots cross_;
   int32_t hot_ = 0;  // The group of hot pages; 0: there is none.
   int32_t held_ = 0;
 };

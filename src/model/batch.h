@@ -98,6 +98,18 @@ struct Wanted {
   int32_t rows = 0;
 };
 
+// Of cross attention: how much rows of a slice attend to each of the first `keys` rows of the
+// encoder, in one head: a softmax over those.
+struct WantedWeights {
+  int32_t slice = 0;
+  int32_t first = 0;  // Of the slice's rows,
+  int32_t rows = 0;   // and how many.
+  int32_t layer = 0;  // Of those with cross attention.
+  int32_t head = 0;
+  int32_t keys = 0;
+  float* weights = nullptr;  // [rows, keys]
+};
+
 // The angles of a row's rotary embedding where they are not its position's: time, height, width.
 using RopePosition = std::array<int32_t, 3>;
 
@@ -115,6 +127,7 @@ struct Batch {
   FeatureRows features = {};
   std::span<const RopePosition> rope_positions = {};  // Of slices that say so.
   std::span<const Wanted> wanted = {};  // Ascending in rows; no row is in two of them.
+  std::span<const WantedWeights> weights = {};
 
   int32_t rows() const { return static_cast<int32_t>(tokens.size()); }
   // By how much a slice's position is more than is said of it.

@@ -25,6 +25,7 @@ void BatchBuilder::clear() {
   projected_ = false;
   rope_positions_.clear();
   wanted_.clear();
+  weights_.clear();
 }
 
 int32_t BatchBuilder::add_slice(const BatchSlice& slice) {
@@ -104,6 +105,11 @@ void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
   tokens_.resize(static_cast<size_t>(row));
 }
 
+void BatchBuilder::want_weights(WantedWeights wanted) {
+  wanted.slice = static_cast<int32_t>(slices_.size()) - 1;
+  weights_.push_back(wanted);
+}
+
 Batch BatchBuilder::batch(const Taken* before) const {
   CHECK(features_.empty() || features_.size() == tokens_.size());
   return {.tokens = tokens_,
@@ -112,7 +118,8 @@ Batch BatchBuilder::batch(const Taken* before) const {
           .vectors = vectors_,
           .features = {.of_row = features_, .projected = projected_},
           .rope_positions = rope_positions_,
-          .wanted = wanted_};
+          .wanted = wanted_,
+          .weights = weights_};
 }
 
 }  // namespace weir::model

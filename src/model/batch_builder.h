@@ -48,6 +48,9 @@ class BatchBuilder {
   // Wants the next token, of its last row.
   int32_t want_next();
 
+  // Wants weights of the open slice's rows; the slice is filled in here. For it memory is taken.
+  void want_weights(WantedWeights wanted);
+
   // As Batch::tokens has it.
   int32_t token(int32_t row) const { return tokens_[static_cast<size_t>(row)]; }
   // A row whose token was not known when it was added.
@@ -78,6 +81,7 @@ class BatchBuilder {
   bool projected_ = false;
   std::vector<RopePosition> rope_positions_;
   std::vector<Wanted> wanted_;
+  std::vector<WantedWeights> weights_;
 };
 
 }  // namespace weir::model

@@ -126,6 +126,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format, const Decod
                 "--stream-experts: expected a mixture-of-experts model; found " + spec_.family +
                     " without experts");
   for (const auto& layer : layers_) facts_.push_back(layer->facts());
+  if (cross_layers() > 0) unnamed_.resize(static_cast<size_t>(options_.rows_max));
   layers_leave_nothing_ = std::ranges::all_of(facts_, &LayerFacts::leaves_nothing);
   head_ =
       std::make_unique<Head>(binder, spec_, *embedding_, streams_.get(), hyper_.get(), place.head);
@@ -387,6 +388,39 @@ void Decoder::remember(const Forward& run, int member) {
   pass.own_inputs = false;
   begin_rows(pass);
   for (const auto& layer : layers_) layer->remember(pass);
+}
+
+const Layer& Decoder::cross_layer(int32_t index) const {
+  size_t i = 0;
+  for (; i < layers_.size(); ++i)
+    if (std::holds_alternative<CrossAttention>(spec_.sublayers[i].op) && index-- == 0) break;
+  CHECK(i < layers_.size());
+  return *layers_[i];
+}
+
+// The rows are those of a prompt to the arithmetic: so a slot is filled as fast as can be, and its
+// bits do not depend on who attends to it.
+void Decoder::fill_cross(const CrossFill& fill, int member) {
+  const trace::Scope scope(trace::Kind::kWhole, "fill", fill.count);
+  class Nothing final : public RowSink {
+    void on_rows(int32_t, int32_t, Rows, int) override {}
+  } nothing;
+  const BatchSlice slice = {.rows = fill.count,
+                            .first_position = fill.first,
+                            .prompt_length = fill.first + fill.count,
+                            .memory = {.cross = fill.slot}};
+  const Batch batch = {.tokens = std::span(unnamed_).first(static_cast<size_t>(fill.count)),
+                       .slices = std::span(&slice, 1)};
+  Pass pass = make_pass({.batch = batch, .kv = fill.kv, .sink = nothing, .team = fill.team}, member);
+  pass.own_inputs = false;
+  pass.reads = nullptr;
+  claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
+    for (int32_t row = begin; row < end; ++row)
+      std::copy_n(fill.rows + int64_t{row} * spec_.hidden_size, spec_.hidden_size,
+                  pass.ws.residual.begin_row(row));
+  });
+  pass.team.barrier(pass.member);
+  cross_layer(fill.layer).remember(pass);
 }
 
 void Decoder::begin_step(const Pass& pass, ssd::ExpertStore& store) {

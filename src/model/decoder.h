@@ -59,6 +59,7 @@ class Decoder final : public Model {
   // features are projected to, and nothing else is computed of them. REQUIRES:
   // FeatureInput::kAlone.
   void remember(const Forward& run, int member);
+  void fill_cross(const CrossFill& fill, int member) override;
   // What the taps have left of a row of the last pass in Lane::kStep, one after another.
   const float* left(int32_t row) const {
     return workspace_->at(left_) + int64_t{row} * left_width();
@@ -82,6 +83,7 @@ class Decoder final : public Model {
   static void begin_step(const Pass& pass, ssd::ExpertStore& store);
   static void end_step(const Pass& pass, ssd::ExpertStore& store);
   Pass make_pass(const Forward& run, int member) const;
+  const Layer& cross_layer(int32_t index) const;
   void begin_rows(const Pass& pass) const;
   void begin_row(const Pass& pass, int32_t row) const;
   void add_levels(const Pass& pass, size_t i, int32_t begin, int32_t end) const;
@@ -111,6 +113,7 @@ class Decoder final : public Model {
   std::vector<std::unique_ptr<Layer>> layers_;   // One for each of the spec's sublayers.
   std::vector<LayerFacts> facts_;                // By layer.
   bool layers_leave_nothing_ = false;
+  std::vector<int32_t> unnamed_;  // Tokens of rows that have none: [rows_max], where cross attention is.
   std::unique_ptr<Head> head_;
   const std::vector<FeatureTap> taps_;
   bool taps_last_ = false;  // Some of them come after the last sublayer.

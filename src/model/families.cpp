@@ -140,6 +140,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"SolarOpenForCausalLM", family::solar_open},
     FamilyEntry{"StableLmForCausalLM", family::stablelm},
     FamilyEntry{"Starcoder2ForCausalLM", family::starcoder2},
+    FamilyEntry{"WhisperForConditionalGeneration", family::whisper},
     FamilyEntry{"YoutuForCausalLM", family::youtu},
 };
 static_assert(std::is_sorted(kFamilies.begin(), kFamilies.end(),

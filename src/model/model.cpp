@@ -1,5 +1,8 @@
 #include "model/model.h"
 
+#include <algorithm>
+
+#include "base/check.h"
 #include "model/decoder.h"
 
 namespace weir::model {
@@ -26,6 +29,21 @@ Result<void> WeightFiles::check() const {
   if (draft != nullptr) return draft->files().check();
   return {};
 }
+
+int32_t Model::cross_layers() const {
+  return static_cast<int32_t>(std::ranges::count_if(needs_, [](const kv::MemoryNeed& need) {
+    return std::holds_alternative<kv::CrossNeed>(need);
+  }));
+}
+
+int32_t Model::cross_rows() const {
+  int32_t rows = 0;
+  for (const kv::MemoryNeed& need : needs_)
+    if (const auto* cross = std::get_if<kv::CrossNeed>(&need)) rows = cross->rows;
+  return rows;
+}
+
+void Model::fill_cross(const CrossFill&, int) { CHECK(false); }
 
 Result<std::shared_ptr<const Adapter>> Model::bind_adapter(const card::AdapterCard&,
                                                            int64_t) const {

@@ -116,6 +116,18 @@ struct Forward {
   int32_t end = 0;
 };
 
+// Rows of an encoder, of which one layer with cross attention keeps keys and values in a slot
+// (kv::CrossNeed): its rows [first, first + count).
+struct CrossFill {
+  const kv::KvCache& kv;
+  ThreadTeam& team;
+  int32_t slot = 0;
+  int32_t layer = 0;  // Of those that have it, below Model::cross_layers().
+  int32_t first = 0;
+  int32_t count = 0;            // At most ModelOptions::rows_max.
+  const float* rows = nullptr;  // [count, hidden_size]
+};
+
 // Where a model's memory goes, in bytes; the start-up lines and the budget read it.
 struct ModelMemory {
   int64_t packed_weights = 0;  // Anonymous, repacked.
@@ -211,6 +223,13 @@ class Model {
                int member) {
     forward({.batch = batch, .kv = kv, .sink = sink, .team = team, .end = sublayers()}, member);
   }
+  // How many layers attend to what an encoder gives, and of how many rows; 0: the model has none.
+  int32_t cross_layers() const;
+  int32_t cross_rows() const;
+  // Fills a part of a slot. Between the sublayers of a batch in Lane::kSlab, or between batches; by
+  // every member, as forward(). Before the slot is attended to all rows of all layers are filled.
+  // REQUIRES: cross_layers() > 0.
+  virtual void fill_cross(const CrossFill& fill, int member);
   // An adapter's files as this model computes with them; `bytes_max`: what they may take in memory.
   // Any thread, after pack(), also while passes run. An error names what does not fit the model.
   virtual Result<std::shared_ptr<const Adapter>> bind_adapter(const card::AdapterCard& card,

@@ -32,7 +32,8 @@ Result<Session> Session::create(Model& model, ThreadTeam& team, const Options& o
   const int32_t pages = (tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
   WEIR_ASSIGN(kv::KvCache cache,
               kv::KvCache::create(model.memory_needs(), options.kv_format,
-                                  pages * options.sequences, {.running = options.sequences}));
+                                  pages * options.sequences,
+                                  {.running = options.sequences, .cross = options.sequences}));
   Session session(model, team, std::move(cache));
   int32_t page = 0;
   for (int32_t s = 0; s < options.sequences; ++s) {
@@ -48,6 +49,23 @@ void Session::begin(int32_t sequence, int32_t prompt_length) {
   s.prompt_length = prompt_length;
 }
 
+void Session::hear(int32_t sequence, std::span<const float> rows) {
+  const int32_t all = model_->cross_rows(), width = model_->spec().hidden_size;
+  CHECK(all > 0 && std::ssize(rows) == int64_t{all} * width);
+  for (int32_t layer = 0; layer < model_->cross_layers(); ++layer)
+    for (int32_t first = 0, count = 0; first < all; first += count) {
+      count = std::min(all - first, model_->options().rows_max);
+      const CrossFill fill = {.kv = cache_,
+                              .team = *team_,
+                              .slot = sequence,
+                              .layer = layer,
+                              .first = first,
+                              .count = count,
+                              .rows = rows.data() + int64_t{first} * width};
+      team_->run([&](int member) { model_->fill_cross(fill, member); });
+    }
+}
+
 // How many tokens of the slice belong to its sequence's prompt.
 int32_t Session::of_prompt(const Slice& slice) const {
   const Sequence& sequence = sequences_.at(static_cast<size_t>(slice.sequence));
@@ -60,7 +78,9 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
   const Sequence& sequence = sequences_[static_cast<size_t>(slice.sequence)];
   batch_.add_slice({.first_position = sequence.length + begin,
                     .prompt_length = sequence.prompt_length,
-                    .memory = {.tables = sequence.pages.data(), .state = slice.sequence},
+                    .memory = {.tables = sequence.pages.data(),
+                               .state = slice.sequence,
+                               .cross = slice.sequence},
                     .mask = slice.mask,
                     .rope_shift = slice.rope_shift,
                     .adapter = slice.adapter,

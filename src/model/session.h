@@ -56,6 +56,9 @@ class Session {
   // Forgets a sequence's tokens. `prompt_length`: how many tokens its prompt will have in all;
   // later ones count as generated.
   void begin(int32_t sequence, int32_t prompt_length);
+  // What the sequence's tokens attend to from here on, of a model with cross attention: the encoder's
+  // rows, [cross_rows(), hidden_size].
+  void hear(int32_t sequence, std::span<const float> rows);
   // One forward pass, or two where tokens of a prompt and tokens after it are given at once.
   // REQUIRES: each sequence in one slice at most, and no more tokens in all than
   // the model's rows_max; no sequence longer than tokens_max.

@@ -440,7 +440,7 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
     if (fused == spec_.fused.end() && !has_weight(layer, rest[0].name))
       fused = std::ranges::find_if(spec_.fused, begins_rest);
     if (fused == spec_.fused.end()) {
-      out.push_back(linear(layer, rest[0].name, rest[0].n, k, bias));
+      out.push_back(linear(layer, rest[0].name, rest[0].n, k, bias && rest[0].bias));
     } else {
       bind_fused(layer, *fused, rest.first(fused->parts.size()), k, bias, out);
     }

@@ -89,6 +89,7 @@ class WeightBinder {
   struct Part {
     std::string_view name;
     int32_t n = 0;
+    bool bias = true;  // If the others have one. REQUIRES where it is false: the file fuses none.
   };
 
   // The file's norms that mean w + 1 are stored as that sum.

@@ -72,6 +72,9 @@ Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format
       .kv_format = kv_format,
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
       .state_bytes = layout.state_bytes(),
+      .cross_bytes = layout.cross_bytes(),
+      .encoded_bytes = int64_t{layout.cross_rows()} * model.spec().hidden_size *
+                       static_cast<int64_t>(sizeof(float)),
       .slab_rows = model.slab_rows(),
       .span_rows_max = model.spec().both_ways != model::BothWays::kNone
                            ? model.options().rows_max

@@ -80,9 +80,15 @@ constexpr int64_t kKvShareBesideExperts = 8;
 }  // namespace
 
 Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const MemoryPlan& plan) {
+  if (plan.cross_slots > 0 && executor.encoder() == nullptr)
+    return fail(ErrorCode::kUnsupported,
+                "the model writes down what it hears: expected an encoder of sounds beside it, with "
+                "its preprocessor_config.json; found none");
   Result<void> taken =
       executor.take_memory(std::move(layout), plan.kv_page_counts,
-                           {.running = plan.parallel, .checkpoints = plan.checkpoints});
+                           {.running = plan.parallel,
+                            .checkpoints = plan.checkpoints,
+                            .cross = plan.cross_slots});
   if (!taken && taken.error().code == ErrorCode::kCapacity)
     return fail(ErrorCode::kCapacity,
                 "KV cache: " + taken.error().message +
@@ -107,7 +113,7 @@ class Planner {
         model_(model),
         process_(process),
         others_(others),
-        kv_cost_(model.kv_groups, model.state_bytes,
+        kv_cost_(model.kv_groups, model.state_bytes + model.cross_bytes,
                  std::max(options.prefill_size, model.span_rows_max) + model.slab_rows) {}
 
   Result<MemoryPlan> plan() const;
@@ -203,7 +209,10 @@ MemoryPlan Planner::without_kv(int32_t context) const {
     add(plan, "sound encoder", model_.sound_encoder, model_.sound_encoder, "weights");
     add(plan, "sound scratch", 0, model_.sound_scratch, "activations of the longest sound");
   }
-  if (model_.takes_media())
+  if (model_.cross_bytes > 0)
+    add(plan, "sound in the making", 0, model_.cross_bytes + model_.encoded_bytes,
+        "what the encoder gives of one sound, and what layers keep of it");
+  else if (model_.takes_media())
     add(plan, "image cache", 0, options_.image_cache,
         "features of pictures and sounds (--image-cache)");
   if (options_.takes_adapters()) {
@@ -388,6 +397,11 @@ void Planner::add_kv(MemoryPlan& plan) const {
     add(plan, "states", 0, plan.parallel * plan.state_bytes,
         std::to_string(plan.parallel) + " sequences, each " + human_bytes(plan.state_bytes) +
             (lacks_checkpoints ? "; no room for checkpoints: prompts share nothing" : ""));
+  if (model_.cross_bytes > 0) {
+    plan.cross_slots = plan.parallel + 1;  // One is in the making.
+    add(plan, "sounds heard", 0, plan.parallel * model_.cross_bytes,
+        std::to_string(plan.parallel) + " sounds, each " + human_bytes(model_.cross_bytes));
+  }
   if (plan.checkpoints > 0)
     add(plan, "checkpoints", 0, plan.checkpoints * plan.state_bytes,
         std::to_string(plan.checkpoints) + " of states, for the prefix cache");

@@ -41,6 +41,8 @@ struct ModelFootprint {
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
+  // What it attends to besides (kv::CrossNeed), in all layers, and what an encoder gives of that.
+  int64_t cross_bytes = 0, encoded_bytes = 0;
   int32_t slab_rows = 0;    // Tokens of prompts that are computed beside a step.
   // Of a step that has a span of tokens which see both ways, where it may be larger than others.
   int32_t span_rows_max = 0;
@@ -81,6 +83,7 @@ struct MemoryPlan {
   int32_t parallel = 0;                 // Sequences that decode at once.
   int64_t state_bytes = 0;              // Of each of them, and of each checkpoint.
   int32_t checkpoints = 0;              // Of states, for the prefix cache.
+  int32_t cross_slots = 0;              // Of sounds that sequences attend to, where they do.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
   BodyPlan bodies;
   int64_t responses_bytes = 0;  // Stored responses.

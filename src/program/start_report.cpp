@@ -23,7 +23,9 @@ void log_model(const Options& options, const ModelChoice& choice, const model::M
             model.memory().formats + "' layers=" + std::to_string(model::layer_count(spec)) +
             " width=" + std::to_string(spec.hidden_size) +
             " vocab=" + std::to_string(spec.vocab_size) +
-            (text.chat_template ? "" : " (no chat template: only /v1/completions)"));
+            (model.cross_layers() > 0 ? " (it writes down what it hears: only /v1/audio)"
+             : text.chat_template     ? ""
+                                      : " (no chat template: only /v1/completions)"));
   for (const std::string& change : options.config_override)
     log::warn("model config.json is overridden: " + change);
   log::info("kernels isa=" + std::string(kernels::isa_name(choice.isa)) +

@@ -79,6 +79,7 @@ Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, 
   if (params.bounds) past_.reserve(params.bounds->past_max());
   if (params.has_penalties()) penalties_.emplace(params, prompt, vocab_size, output_max);
   if (params.has_dry()) dry_.emplace(params, prompt, output_max);
+  if (params.transcript) transcript_.emplace(*params.transcript);
 }
 
 // A token of the output, sampled or forced.
@@ -86,6 +87,7 @@ void Sampler::note(int32_t token) {
   if (penalties_) penalties_->add(token);
   if (dry_) dry_->add(token);
   reasoning_.add(token);
+  if (transcript_) transcript_->add(token);
   if (!params_.bounds || params_.bounds->past_max() == 0) return;
   if (past_.size() == params_.bounds->past_max()) past_.erase(past_.begin());
   past_.push_back(token);
@@ -250,7 +252,8 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
     result.continuation = Continuation::kNoNumbers;
     return result;
   }
-  if (!is_greedy() || logprobs) nan_to_minus_infinity(logits);
+  if (!is_greedy() || logprobs || transcript_) nan_to_minus_infinity(logits);
+  if (transcript_) transcript_->apply(logits, ops);
   forced_count_ = 0;
   float normaliser = 0;
   const std::span<float> raw = scratch.raw_logits().first(logits.size());

@@ -12,7 +12,9 @@
 // XTC, temperature. (Whether top_n_sigma comes before or after a temperature makes no difference.)
 // Greedy takes the best token, whatever the filters or XTC say.
 //
-// A grammar comes before all of that: what it does not allow has no chance, and the token drawn is
+// The rules of a transcript come before all of that, and before log-probabilities are taken.
+//
+// A grammar comes before the penalties: what it does not allow has no chance, and the token drawn is
 // where it goes on. Log-probabilities are those without it.
 //
 // Threads: a Sampler belongs to one sequence. One member of the team has all of its rows in a pass,
@@ -114,6 +116,7 @@ class Sampler {
   std::optional<TokenPenalties> penalties_;
   std::optional<DryPenalty> dry_;
   ReasoningBudget reasoning_;
+  std::optional<TranscriptState> transcript_;
   std::vector<TokenLogprob> top_;
   std::vector<int32_t> past_;  // The output's last tokens, as many as the bounds look at.
   std::unique_ptr<grammar::Matcher> matcher_;  // Null: no grammar.

@@ -10,6 +10,7 @@
 #include "sample/reasoning_budget.h"
 #include "sample/sequence_breakers.h"
 #include "sample/token_bounds.h"
+#include "sample/transcript_rules.h"
 
 namespace weir::sample {
 
@@ -48,7 +49,8 @@ struct SamplingParams {
   int32_t dry_penalty_last_n = 64;                       // -1: prompt and output; 0: off.
   std::shared_ptr<const SequenceBreakers> dry_breakers;  // Null: none.
 
-  std::shared_ptr<const ReasoningLimit> reasoning;  // Null: none.
+  std::shared_ptr<const ReasoningLimit> reasoning;    // Null: none.
+  std::shared_ptr<const TranscriptRules> transcript;  // Null: it is none.
 
   bool has_dry() const { return dry_multiplier > 0 && dry_base >= 1 && dry_penalty_last_n != 0; }
   bool has_xtc() const { return xtc_probability > 0 && xtc_threshold <= 0.5f; }

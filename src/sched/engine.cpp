@@ -160,22 +160,26 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   }
   coming = 1 - coming;
   const bool encodes = state.features && state.features->busy();
-  if (encodes) {
+  const bool hears = state.fills && state.fills->busy();
+  if (encodes || hears) {
     // Clients have their tokens first.
     publish_others(waiting);
     if (!idle_before) publish_turn();
     encode(idle_before && other.empty() && !slab_runs, seconds(Clock::now() - begin));
   }
-  if (!idle_before || slab_runs || encodes) rest_time = begin + rest_after;
-  return !idle_before || !other.empty() || slab_runs || encodes;
+  if (!idle_before || slab_runs || encodes || hears) rest_time = begin + rest_after;
+  return !idle_before || !other.empty() || slab_runs || encodes || hears;
 }
 
 // Media, after a turn that has taken so long; `alone`: no step has run, and none is planned.
 void Engine::Impl::encode(bool alone, double taken) {
   const double given = alone ? EncodePace::seconds_alone(step_seconds_max)
                              : EncodePace::seconds_beside(taken, step_seconds_max);
-  if (const auto failed = state.features->advance(given))
-    for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
+  if (state.features && state.features->busy())
+    if (const auto failed = state.features->advance(given))
+      for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
+  if (state.fills && state.fills->busy())  // Those that waited may have ended just now.
+    if (const auto failed = state.fills->advance(given)) state.fail(*failed);
 }
 
 // Another engine's results, while the team computes.
@@ -371,6 +375,8 @@ void Engine::Impl::rest() {
   rest_time = Clock::time_point::max();
   state.executor.rest();
   state.pages.give_back_states();
+  state.memory.cross().forget();
+  state.pages.give_back_cross();
   if (on_rest) on_rest();
 }
 
@@ -380,6 +386,7 @@ Engine::Engine(const EngineOptions& options, exec::Executor& executor, EngineHan
   handle.vocab_size_.store(impl_->state.facts.spec->vocab_size, std::memory_order_relaxed);
   handle.hidden_size_.store(impl_->state.facts.spec->hidden_size, std::memory_order_relaxed);
   handle.media_ = impl_->state.media_limits();
+  handle.hearing_ = impl_->state.hearing_limits();
   handle.tokens_max_.store(std::min(impl_->state.context_max, impl_->state.scheduler.tokens_max()),
                            std::memory_order_release);
 }

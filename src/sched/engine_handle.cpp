@@ -77,7 +77,27 @@ Result<void> EngineHandle::check(const Request& request) const {
     if (token < 0 || token >= vocab_size)
       return fail(ErrorCode::kInvalid, "Expected token ids below " + std::to_string(vocab_size) +
                                            ", found " + std::to_string(token));
+  WEIR_TRY(check_hearing(request));
   if (request.media) return check_media(*request.media, std::ssize(request.prompt), media_);
+  return {};
+}
+
+Result<void> EngineHandle::check_hearing(const Request& request) const {
+  const Probe* const probe = request.probe ? &*request.probe : nullptr;
+  WEIR_TRY(check_heard(request.heard.get(), probe,
+                       request.attended ? &*request.attended : nullptr,
+                       std::ssize(request.prompt), vocab_size_.load(std::memory_order_relaxed),
+                       hearing_));
+  if (request.attended && request.max_tokens != 0)
+    return fail(ErrorCode::kInvalid, "Expected no answer where weights of the prompt are wanted, found " +
+                                         std::to_string(request.max_tokens) + " tokens");
+  if (probe == nullptr) return {};
+  // A row has one job.
+  if (request.prompt_log || request.pooling != Pooling::kNone)
+    return fail(ErrorCode::kInvalid,
+                "Expected a probe, or the prompt's log-probabilities or vector, found both");
+  if (request.max_tokens == 0 && probe->after + 1 == std::ssize(request.prompt))
+    return fail(ErrorCode::kInvalid, "Expected an answer where the prompt's last token is probed");
   return {};
 }
 

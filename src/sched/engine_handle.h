@@ -43,6 +43,9 @@ class EngineHandle {
   // where that is smaller. 0 before the engine is built.
   int32_t max_tokens_fit() const { return tokens_max_.load(std::memory_order_acquire); }
 
+  // What its model hears by cross attention. REQUIRES: max_tokens_fit() is not 0.
+  const HearingLimits& hearing() const { return hearing_; }
+
   // Requests that may wait or run at once.
   int32_t queue_max() const { return queue_max_; }
   // What submit() says when there are so many.
@@ -73,6 +76,7 @@ class EngineHandle {
 
   Result<void> check(const Request& request) const;
   Result<void> check_parts(const Request& request) const;
+  Result<void> check_hearing(const Request& request) const;
 
   const int32_t queue_max_;
   MpscRing<Message> inbox_;
@@ -84,7 +88,8 @@ class EngineHandle {
   std::atomic<int32_t> hidden_size_{0};
   Bell& bell_;                      // The engine's thread sleeps on it when idle.
   std::atomic<uint32_t> sheds_{0};  // How often it was asked to give memory back.
-  MediaLimits media_;  // Written before tokens_max_ is.
+  MediaLimits media_;  // These are written before tokens_max_ is.
+  HearingLimits hearing_;
   EngineStats stats_;
   std::atomic<bool> keeps_on_disk_{false};
 };

@@ -58,10 +58,14 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
     handle.keeps_on_disk_.store(true, std::memory_order_relaxed);
     scheduler.use_disk(loads.emplace(memory, pages, *disk, context_max));
   }
-  if (exec::Encoder* encoder = executor.encoder())
+  exec::Encoder* const encoder = executor.encoder();
+  if (facts.cross_layers > 0)
+    scheduler.use_fills(fills.emplace(executor, memory.cross(), stats));
+  else if (encoder != nullptr)
     scheduler.use_features(features.emplace(*encoder, facts.spec->hidden_size,
                                             options.image_cache_bytes, stats));
   CHECK(handle.queue_max_ <= limits.queue_max);
+  CHECK(!fills || memory.cross().count() > limits.running_max);
   CHECK(!memory.has_states() || pages.state_slots().running >= limits.running_max);
   // A slice may stand further on by drafts of the step before. Those and its own rows are at most a
   // page, so of a window it holds no page more than window_pages_held() counts.
@@ -97,6 +101,13 @@ void EngineState::fail(Sequence* seq, const std::string& why) {
   finish(seq, FinishReason::kError);
 }
 
+void EngineState::fail(const CrossFills::Failed& failed) {
+  const std::span<Sequence* const> open = scheduler.open().running();
+  const std::vector<Sequence*> all(open.begin(), open.end());
+  for (Sequence* seq : all)
+    if (seq->memory.cross() == failed.slot) fail(seq, failed.why);
+}
+
 void EngineState::fail_without_numbers(Sequence* seq) {
   published = true;
   seq->request->no_numbers = true;
@@ -127,6 +138,14 @@ MediaLimits EngineState::media_limits() const {
           .both_ways = limits.both_ways,
           .span_tokens_max = rows,
           .three_positions = model::has_three_positions(*facts.spec)};
+}
+
+HearingLimits EngineState::hearing_limits() const {
+  HearingLimits hearing = {.layers = facts.cross_layers, .rows = facts.cross_rows};
+  for (const model::Sublayer& sublayer : facts.spec->sublayers)
+    if (const auto* cross = std::get_if<model::CrossAttention>(&sublayer.op))
+      hearing.heads = cross->num_heads;
+  return hearing;
 }
 
 void EngineState::check() const {

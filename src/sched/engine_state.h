@@ -12,6 +12,7 @@
 #include "sched/disk_loads.h"
 #include "sched/engine_handle.h"
 #include "sched/engine_options.h"
+#include "sched/cross_fills.h"
 #include "sched/media_features.h"
 #include "sched/scheduler.h"
 #include "sched/sequence_pool.h"
@@ -26,10 +27,14 @@ struct EngineState {
   void finish(Sequence* seq, FinishReason reason);
   // The same with an error. One whose memory a slab writes to ends when that is done.
   void fail(Sequence* seq, const std::string& why);
+  // All that attend to what this slot should have been filled with.
+  void fail(const CrossFills::Failed& failed);
   void fail_without_numbers(Sequence* seq);
   // The step has ended, or will never run: it refers to its sequences no more.
   void release(const StepBuffer& step);
   void check() const;
+  // What a request has to have where the model has cross attention.
+  HearingLimits hearing_limits() const;
   // What a request may have of pictures and sounds.
   MediaLimits media_limits() const;
 
@@ -46,6 +51,7 @@ struct EngineState {
   kv::disk::DiskCache* const disk;  // Null: there is none,
   std::optional<DiskLoads> loads;   // and no loads.
   std::optional<MediaFeatures> features;  // None: the model takes none.
+  std::optional<CrossFills> fills;        // None: the model has no cross attention.
   SequencePool sequences;
 
   StepBuffer* running = nullptr;  // The step that is computed.

@@ -45,6 +45,7 @@ void Inbox::submit(Request* request) {
   identity.format = static_cast<uint32_t>(state_.pages.format().kind());
   if (state_.disk != nullptr) identity.secret = state_.disk->secret();
   identity.arithmetic = static_cast<uint32_t>(state_.facts.compute);
+  if (seq->heard) identity.media = seq->heard->hash[0];  // Blocks have all of it.
   if (request->media) note_media(seq, identity);
   seq->salt = kv::PrefixCache::salt(identity);
   state_.scheduler.submit(seq);

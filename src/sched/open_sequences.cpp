@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sched/cross_fills.h"
 #include "sched/disk_loads.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
@@ -125,6 +126,9 @@ void OpenSequences::check() const {
     CHECK(seq->memory.blocks() >= kv::blocks_for(seq->computed + seq->unsettled));
     const int32_t shared = seq->memory.shared_blocks() * kv::kPageTokens;
     CHECK(shared <= seq->known && (memory.has_states() || shared <= seq->computed));
+    CHECK((seq->memory.cross() >= 0) == (seq->heard != nullptr));
+    CHECK(seq->computed == 0 || seq->heard == nullptr || memory.cross_filled(seq->memory) ||
+          seq->prefilling());
     holdings.push_back(&seq->memory);
   }
   if (disk != nullptr) disk->add_holdings(holdings);
@@ -134,7 +138,7 @@ void OpenSequences::check() const {
     waiting_blocks += blocks_wanted(seq);
   }
   CHECK(waiting_blocks == waiting_blocks_);
-  memory.check(holdings);
+  memory.check(holdings, fills != nullptr ? fills->filling() : -1);
   CHECK(memory.available() >= blocks_reserved(running_));
 }
 

@@ -19,6 +19,7 @@
 
 namespace weir::sched {
 
+class CrossFills;
 class DiskLoads;
 class MediaFeatures;
 
@@ -57,6 +58,7 @@ class OpenSequences {
   kv::SequenceMemory& memory;
   Shares shares;
   uint64_t plan = 1;  // The number of the plan that is made; 0 is none.
+  CrossFills* fills = nullptr;   // Null: the model has no cross attention.
   DiskLoads* disk = nullptr;     // Null: nothing is kept on disk.
   MediaFeatures* features = nullptr;  // Null: prompts have none.
 

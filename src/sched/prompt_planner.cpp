@@ -111,16 +111,21 @@ int32_t PromptPlanner::within_media(const Sequence* seq, int32_t count,
   return next.begin == next.end ? count : std::min(count, next.begin - from);
 }
 
+// Some of its prompt is left, and what its tokens attend to besides is there.
+bool PromptPlanner::can_go_on(const Sequence* seq) const {
+  return seq->prefilling() && open_.memory.cross_filled(seq->memory);
+}
+
 const Sequence* PromptPlanner::oldest_due() const {
   for (const Sequence* seq : open_.running())
-    if (seq->prefilling() && due(seq)) return seq;
+    if (can_go_on(seq) && due(seq)) return seq;
   return nullptr;
 }
 
 void PromptPlanner::choose(const Step& step) {
   prompts_.clear();
   for (Sequence* seq : open_.running())
-    if (seq->prefilling()) prompts_.push_back(seq);
+    if (can_go_on(seq)) prompts_.push_back(seq);
   if (!open_.shares.several()) {
     std::ranges::sort(prompts_, shorter);
     return;

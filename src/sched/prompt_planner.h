@@ -47,6 +47,7 @@ class PromptPlanner {
   // `beside_ends`: how many tokens longer prompts may have at least beside those that end.
   // `rows_max`: of everything in it, whatever a prompt must have at once.
   void plan(Step& step, int32_t tokens_max, int32_t beside, int32_t beside_ends, int32_t rows_max);
+  bool can_go_on(const Sequence* seq) const;
   const Sequence* oldest_due() const;
   model::Mask span_of(const Sequence* seq, int32_t from) const;
   int32_t within_media(const Sequence* seq, int32_t count, int32_t whole_max) const;

@@ -28,7 +28,7 @@ void Publisher::publish(StepBuffer& ran) {
   now_ = Clock::now();
   if (!ran.results.failures.empty()) publish_failures(ran);
   note_progress(ran);
-  for (const model::Wanted& wanted : ran.batch.wanted()) publish_entry(ran, wanted);
+  for (size_t i = 0; i < ran.batch.wanted().size(); ++i) publish_entry(ran, i);
   for (Sequence* seq : ran.ends) publish_end(seq);
   state_.release(ran);
 }
@@ -87,11 +87,28 @@ void Publisher::note_progress(const StepBuffer& ran) {
   }
 }
 
-void Publisher::publish_entry(StepBuffer& ran, const model::Wanted& wanted) {
+void Publisher::publish_entry(StepBuffer& ran, size_t entry) {
+  const model::Wanted& wanted = ran.batch.wanted()[entry];
   Sequence* const seq = ran.sequence_of(wanted);
   if (seq->state == Sequence::State::kEnded) return;  // Its rows are wasted.
+  if (seq->request->probe && !publish_probe(ran, entry, seq)) return;
   if (wanted.kind == model::Wanted::kScore) return publish_scores(ran, wanted, seq);
   if (wanted.kind != model::Wanted::kHidden) publish_tokens(ran, wanted, seq);
+}
+
+// False if nothing else is to be published of the entry.
+bool Publisher::publish_probe(const StepBuffer& ran, size_t entry, Sequence* seq) {
+  const auto row = static_cast<size_t>(ran.batch.wanted()[entry].row_begin);
+  if (const auto* next = std::get_if<exec::Choose>(&ran.jobs[entry])) {
+    if (next->probe >= 0) seq->request->probed = ran.results.probed[row];
+    return true;
+  }
+  // No prompt's tokens are scored beside it.
+  if (ran.results.continuations[row] == Continuation::kNoNumbers)
+    state_.fail_without_numbers(seq);
+  else
+    seq->request->probed = ran.results.chosen[row].logprob;
+  return false;
 }
 
 void Publisher::publish_scores(StepBuffer& ran, const model::Wanted& wanted, Sequence* seq) {
@@ -144,6 +161,7 @@ bool Publisher::publish_token(exec::StepResults& results, int32_t row, Sequence*
   if (std::ranges::find(seq->params.stop_token_ids, chosen.token) !=
       seq->params.stop_token_ids.end()) {
     request.end_token = chosen.token;
+    request.end_logprob = chosen.logprob;
     return end(FinishReason::kStop);
   }
   request.log.append(chosen, results.tops(row).first(static_cast<size_t>(results.top_counts[at])));
@@ -161,10 +179,11 @@ bool Publisher::publish_token(exec::StepResults& results, int32_t row, Sequence*
 // The prompt was all there is to compute.
 void Publisher::publish_end(Sequence* seq) {
   if (seq->state == Sequence::State::kEnded) return;
-  if (!all_finite(seq->pooled)) return state_.fail_without_numbers(seq);
+  if (!all_finite(seq->pooled) || !all_finite(seq->weights)) return state_.fail_without_numbers(seq);
   note_prompt(seq);
   state_.published = true;
   seq->request->pooled = std::move(seq->pooled);
+  if (seq->request->attended) seq->request->attended->weights = std::move(seq->weights);
   state_.finish(seq, FinishReason::kLength);
 }
 

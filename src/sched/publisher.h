@@ -20,7 +20,8 @@ class Publisher {
   void check_weights();
   void publish_failures(StepBuffer& ran);
   void note_progress(const StepBuffer& ran);
-  void publish_entry(StepBuffer& ran, const model::Wanted& wanted);
+  void publish_entry(StepBuffer& ran, size_t entry);
+  bool publish_probe(const StepBuffer& ran, size_t entry, Sequence* seq);
   void publish_scores(StepBuffer& ran, const model::Wanted& wanted, Sequence* seq);
   void publish_tokens(StepBuffer& ran, const model::Wanted& wanted, Sequence* seq);
   bool publish_token(exec::StepResults& results, int32_t row, Sequence* seq);

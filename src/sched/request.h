@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "grammar/matcher.h"
 #include "kv/prefix_identity.h"
 #include "sample/sampling_params.h"
+#include "sched/heard_sound.h"
 #include "sched/prompt_media.h"
 #include "sched/text_index.h"
 
@@ -66,6 +68,12 @@ struct Request {
   const Prompt prompt;  // Not empty.
   // The prompt's pictures and sounds; null: there are none. Choices of one prompt share them.
   std::shared_ptr<const PromptMedia> media;
+  // What its tokens attend to, of a model with cross attention, which needs it; else null. What is read
+  // beside: `probed` is valid as soon as the log has a token or is finished with kStop or kLength.
+  std::shared_ptr<const HeardSound> heard;
+  std::optional<Probe> probe;
+  float probed = 0;
+  std::optional<AttendedSound> attended;
   const sample::SamplingParams sampling;
   const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.
   const bool want_logprobs;
@@ -114,7 +122,8 @@ struct Request {
 
   // The result needs every position of the prompt computed: none may come from the prefix cache.
   bool needs_whole_prompt() const {
-    return prompt_log || pooling == Pooling::kMean || pooling == Pooling::kCls;
+    return prompt_log || probe || attended || pooling == Pooling::kMean ||
+           pooling == Pooling::kCls;
   }
 
   // How far the prompt is, where `report_progress` asks for it: of its tokens, those that are
@@ -135,6 +144,7 @@ struct Request {
   Clock::time_point first_token{};
   int32_t preemptions = 0;  // Valid once finished.
   int32_t end_token = -1;   // The token that ended it (kStop), which the log lacks; -1: none.
+  float end_logprob = 0;    // Of that token, where log-probabilities are wanted.
   // Why it has finished with kError, where the model could not be read; else empty.
   std::string failure;
   // It has finished with kError because the model computed no finite numbers for it.

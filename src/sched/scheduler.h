@@ -41,6 +41,8 @@ class Scheduler {
   void use_disk(DiskLoads& loads) { open_.disk = &loads; }
   // Prompts may have pictures or sounds. `features` outlives the scheduler.
   void use_features(MediaFeatures& features) { open_.features = &features; }
+  // The model has cross attention. `fills` outlives the scheduler.
+  void use_fills(CrossFills& fills) { open_.fills = &fills; }
   // What is submitted and not removed.
   const OpenSequences& open() const { return open_; }
 

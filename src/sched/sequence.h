@@ -88,6 +88,8 @@ struct Sequence final : kv::TokenKeys {
   std::shared_ptr<const model::Adapter> adapter;
   float adapter_scale = 1;
   std::shared_ptr<const PromptMedia> media;  // The request's, likewise.
+  std::shared_ptr<const HeardSound> heard;   // Likewise.
+  bool probed = false;  // What its request probes is planned.
   // Where positions are three numbers: Batch::rope_shift of what comes after its pictures.
   int32_t rope_shift = 0;
   // Of its media the features that it has pinned, or null (media_features.h); empty: none. The plan
@@ -97,6 +99,7 @@ struct Sequence final : kv::TokenKeys {
   int32_t scored = 0;  // Leading positions whose next token's log-probability is planned.
   Pooling pooling = Pooling::kNone;
   std::vector<float> pooled;      // The request's, from its first slice on.
+  std::vector<float> weights;     // Likewise AttendedSound::weights.
   sample::SamplingParams params;  // A copy: the sampler may outlive the request by a step.
   std::optional<sample::Sampler> sampler;
 
@@ -114,6 +117,7 @@ struct Sequence final : kv::TokenKeys {
     for (int32_t i = 0; i < kv::kPageTokens; ++i)
       tokens[static_cast<size_t>(i)] = key(block * kv::kPageTokens + i);
     tokens.media = {};
+    if (heard) tokens.media = heard->hash;
     if (media)
       tokens.media = hash_within(*media, block * kv::kPageTokens, (block + 1) * kv::kPageTokens);
   }

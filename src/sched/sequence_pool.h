@@ -54,6 +54,8 @@ class SequencePool {
     seq->slot = -1;
     seq->want_logprobs = request->want_logprobs;
     seq->media = request->media;
+    seq->heard = request->heard;
+    seq->probed = false;
     seq->rope_shift = 0;
     seq->features_plan = 0;
     CHECK(seq->features.empty());
@@ -66,10 +68,12 @@ class SequencePool {
   void give_back(Sequence* seq) {
     seq->adapter.reset();
     seq->media.reset();
+    seq->heard.reset();
     CHECK(seq->state == Sequence::State::kEnded && seq->steps == 0 && seq->memory.empty());
     seq->state = Sequence::State::kFree;
     seq->sampler.reset();
     std::vector<float>().swap(seq->pooled);
+    std::vector<float>().swap(seq->weights);
     free_.push_back(seq);
   }
 

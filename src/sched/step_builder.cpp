@@ -75,6 +75,7 @@ void StepBuilder::begin(Sequence* seq) const {
                        request.max_tokens);
   if (request.matcher) seq->sampler->constrain(std::move(request.matcher));
   seq->pooled = std::move(request.pooled);
+  if (request.attended) seq->weights = std::move(request.attended->weights);
   speculation_.begin(seq);
   request.started = Clock::now();
   request.begun.store(true, std::memory_order_release);
@@ -163,6 +164,8 @@ void StepBuilder::write_media(StepBuffer& next, const Slice& slice) const {
 
 void StepBuilder::want_rows(StepBuffer& next, const Slice& slice) {
   if (slice.seq->request->prompt_log) want_scores(next, slice);
+  if (slice.seq->request->probe) want_probe(next, slice);
+  if (slice.seq->request->attended) want_weights(next, slice);
   if (slice.seq->pooling != Pooling::kNone) want_hidden(next, slice);
   if (!slice.sample) return;
   if (slice.seq->request->max_tokens == 0)
@@ -187,6 +190,19 @@ void StepBuilder::want_scores(StepBuffer& next, const Slice& slice) {
   seq->scored = end;
 }
 
+// The prompt's last row gives a token besides: want_tokens().
+void StepBuilder::want_probe(StepBuffer& next, const Slice& slice) {
+  Sequence* const seq = slice.seq;
+  const Probe& probe = *seq->request->probe;
+  const bool has_row = probe.after >= slice.first && probe.after < slice.first + slice.count;
+  if (seq->probed || !has_row || probe.after + 1 == seq->prompt_length) return;
+  next.batch.want(Wanted::kScore, probe.after - slice.first, 1);
+  CHECK(next.following.size() < next.following.capacity());
+  next.following.push_back(probe.token);
+  next.jobs.emplace_back(exec::Score{.following = &next.following.back()});
+  seq->probed = true;
+}
+
 void StepBuilder::want_hidden(StepBuffer& next, const Slice& slice) {
   Sequence* const seq = slice.seq;
   const auto pool = [&](int32_t first, int32_t rows) {
@@ -202,6 +218,33 @@ void StepBuilder::want_hidden(StepBuffer& next, const Slice& slice) {
   if (seq->pooling == Pooling::kLast && slice.sample) pool(slice.count - 1, 1);
 }
 
+void StepBuilder::want_weights(StepBuffer& next, const Slice& slice) {
+  Sequence* const seq = slice.seq;
+  const AttendedSound& attended = *seq->request->attended;
+  const int32_t begin = std::max(slice.first, attended.first), end = slice.first + slice.count;
+  if (begin >= end) return;
+  const int64_t tokens = seq->prompt_length - attended.first;
+  float* weights = seq->weights.data() + int64_t{begin - attended.first} * attended.rows;
+  for (const auto& [layer, head] : attended.heads) {
+    next.batch.want_weights({.first = begin - slice.first,
+                             .rows = end - begin,
+                             .layer = layer,
+                             .head = head,
+                             .keys = attended.rows,
+                             .weights = weights});
+    weights += tokens * attended.rows;
+  }
+}
+
+// What is asked of the row that gives the answer's first token.
+int32_t StepBuilder::probe_of(const Slice& slice, int32_t position) {
+  Sequence* const seq = slice.seq;
+  const std::optional<Probe>& probe = seq->request->probe;
+  if (!probe || seq->probed || probe->after != position) return -1;
+  seq->probed = true;
+  return probe->token;
+}
+
 void StepBuilder::want_tokens(StepBuffer& next, const Slice& slice) {
   Sequence* const seq = slice.seq;
   const int32_t last = slice.count - slice.drafts - 1;  // Of the tokens that are none.
@@ -209,7 +252,8 @@ void StepBuilder::want_tokens(StepBuffer& next, const Slice& slice) {
   next.batch.want(kind, last, slice.drafts + 1);
   next.jobs.emplace_back(exec::Choose{.sampler = &*seq->sampler,
                                       .logprobs = seq->want_logprobs,
-                                      .output_index = slice.first + last + 1 - seq->prompt_length});
+                                      .output_index = slice.first + last + 1 - seq->prompt_length,
+                                      .probe = probe_of(slice, slice.first + last)});
   seq->slot = next.batch.wanted().back().row_begin;
 }
 

@@ -30,6 +30,9 @@ class StepBuilder {
   void write_media(StepBuffer& next, const Slice& slice) const;
   static void want_rows(StepBuffer& next, const Slice& slice);
   static void want_scores(StepBuffer& next, const Slice& slice);
+  static void want_probe(StepBuffer& next, const Slice& slice);
+  static int32_t probe_of(const Slice& slice, int32_t position);
+  static void want_weights(StepBuffer& next, const Slice& slice);
   static void want_hidden(StepBuffer& next, const Slice& slice);
   static void want_tokens(StepBuffer& next, const Slice& slice);
 

@@ -97,6 +97,32 @@ TEST(KvCache, StatesGoBackToTheSystemAndPagesStay) {
   KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4)->give_back_states();
 }
 
+// In pages of 32 keys as elsewhere, those of a slot one after another.
+TEST(KvCache, WhatIsAttendedToBesidesHasSlotsOfWholePages) {
+  const CrossNeed need = {.heads = 2, .k_dim = 64, .v_dim = 32, .rows = 70};
+  const std::vector<MemoryNeed> needs = {PagedNeed{2, 64, 64}, need, StateNeed{64}, need};
+  KvCache cache = *KvCache::create(needs, FloatType::kF16, 4, {.running = 2, .cross = 3});
+  EXPECT_EQ(cache.state_slots().cross, 3);
+  for (const int32_t layer : {1, 3}) {
+    const kernels::KvPages& pages = cache.cross(layer);
+    EXPECT_EQ(pages.page_bytes, 2 * 32 * (64 + 32) * 2);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(pages.base) % 64, 0u);
+    EXPECT_EQ(cache.layer(layer).page_bytes, 0);
+    EXPECT_GE(pages.base, cache.layer(0).base + 4 * cache.layer(0).page_bytes);
+    EXPECT_LE(pages.base + 9 * pages.page_bytes - cache.layer(0).base, cache.bytes());
+  }
+  EXPECT_GE(cache.cross(3).base - cache.cross(1).base, 9 * cache.cross(1).page_bytes);
+  for (int32_t slot = 0; slot < 3; ++slot)
+    for (int32_t page = 0; page < 3; ++page)
+      EXPECT_EQ(cache.cross_pages(slot)[page], 3 * slot + page);
+  // A page of the spine has the first layer alone.
+  EXPECT_EQ(cache.bytes_of_page(0), cache.layer(0).page_bytes);
+  const auto none = KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4, {.cross = 3});
+  EXPECT_EQ(none->state_slots().cross, 0);
+  EXPECT_FALSE(KvCache::create({CrossNeed{2, 64, 64, 0}}, FloatType::kF16, 4));
+  EXPECT_FALSE(KvCache::create({CrossNeed{2, -1, 64, 5}}, FloatType::kF16, 4));
+}
+
 TEST(KvCache, RefusesNeedsAndTypesThatNoPageCanHold) {
   EXPECT_FALSE(KvCache::create({PagedNeed{2, 0, 64}}, FloatType::kF16, 4));
   EXPECT_FALSE(KvCache::create({PagedNeed{-1, 64, 64}}, FloatType::kF16, 4));

@@ -385,6 +385,29 @@ TEST(MemoryPlan, StatesOfRunningSequencesAreALineOfThePlan) {
   EXPECT_FALSE(refused) << "states of 100 sequences take more than there is";
 }
 
+// So has each the keys and values of a sound, of which one more is in the making.
+TEST(MemoryPlan, SoundsOfRunningSequencesAreALineOfThePlan) {
+  ModelFootprint model = small_model();
+  model.cross_bytes = 55 * kMiB;
+  model.encoded_bytes = 5 * kMiB;
+  const auto plan = plan_memory({}, {4000 * kMiB, "test"}, model);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto bytes_of = [&](const char* what) {
+    const auto line = std::ranges::find(plan->lines, what, &MemoryLine::what);
+    return line == plan->lines.end() ? -1 : line->bytes;
+  };
+  EXPECT_EQ(bytes_of("sounds heard"), plan->parallel * 55 * kMiB);
+  EXPECT_EQ(bytes_of("sound in the making"), 60 * kMiB);
+  EXPECT_EQ(plan->cross_slots, plan->parallel + 1);
+  EXPECT_LE(plan->total, plan->limit);
+  EXPECT_GE(plan->parallel, 8);
+  Options many;
+  many.parallel = 100;
+  EXPECT_FALSE(plan_memory(many, {4000 * kMiB, "test"}, model));
+  model.cross_bytes = 0;
+  EXPECT_EQ(plan_memory({}, {4000 * kMiB, "test"}, model)->cross_slots, 0);
+}
+
 // A quarter of what keys, values and states have, if a whole context is left beside them, and no
 // more than texts can have.
 TEST(MemoryPlan, CheckpointsOfStatesAreALineOfThePlan) {

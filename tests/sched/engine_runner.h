@@ -115,7 +115,9 @@ class EngineRunner {
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);
     return executor.take_memory(
         std::move(layout), counts,
-        {.running = options.engine.running_max, .checkpoints = options.checkpoints});
+        {.running = options.engine.running_max,
+                                 .checkpoints = options.checkpoints,
+                                 .cross = options.engine.running_max + 1});
   }
 
   Stage stage_;

@@ -34,6 +34,10 @@ Encoded EncoderCheck::room(int64_t rows) const {
 // The fixture's prompt, whose placeholders begin with the rows.
 Result<FamilyFixture> EncoderCheck::prompt(FamilyFixture fixture,
                                            const std::vector<Encoded>& encoded) const {
+  if (model_->cross_layers() > 0) {  // Its tokens attend to the rows.
+    fixture.heard = encoded[0].rows;
+    return fixture;
+  }
   const int64_t token = this->token();
   std::vector<model::VectorRows> rows;
   for (const Encoded& one : encoded)

@@ -58,7 +58,7 @@ class EncoderCheck {
   template <class Begun>
   Result<void> run(const std::vector<Begun>& begun) {
     WEIR_TRY(encoder_->begin(begun));
-    while (!encoder_->advance(*runtime_.team, 1)) {
+    while (!encoder_->advance(*runtime_.team, encoder::Encoder::kAllWork)) {
     }
     return {};
   }

@@ -84,6 +84,15 @@ class Greedy {
   std::vector<float> logits_;
 };
 
+// Sequence 0 hears the fixture's sound, and each of the others one of its own.
+void hear(const FamilyFixture& fixture, Session& session, int32_t others) {
+  std::vector<float> rows = fixture.heard;
+  for (int32_t s = 0; s <= others && !rows.empty(); ++s) {
+    session.hear(s, rows);
+    std::ranges::rotate(rows, rows.begin() + 1);
+  }
+}
+
 // Decodes in sequence 0; `others` run beside it, each fed one more token a step.
 Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, size_t chunk,
                   int32_t others, const FamilyAdapters& with) {
@@ -94,6 +103,7 @@ Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, 
   Greedy greedy(fixture, vocab);
   const auto prompt = static_cast<int32_t>(fixture.input_ids.size());
   for (int32_t s = 0; s <= others; ++s) session.begin(s, s == 0 ? prompt : 1);
+  hear(fixture, session, others);
   const std::span<const int32_t> ids(fixture.input_ids);
   std::vector<float> row(vocab);
   for (size_t step = 0; !greedy.done(); ++step) {
@@ -139,7 +149,9 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder, Answers ans
   if (text && media != Answers::kText && !fixture.beside_media)
     return fail(ErrorCode::kUnsupported, std::string("all its answers are to ") + name_of(media));
   const std::string prefix = fixture.beside_media ? "text_" : "";
-  WEIR_ASSIGN(fixture.input_ids, read_ids(expected, prefix + "input_ids"));
+  // Of an encoder and a decoder the latter's.
+  const char* ids = expected.find("decoder_input_ids") != nullptr ? "decoder_input_ids" : "input_ids";
+  WEIR_ASSIGN(fixture.input_ids, read_ids(expected, prefix + ids));
   WEIR_ASSIGN(fixture.gen_ids, read_ids(expected, prefix + "gen_ids"));
   WEIR_ASSIGN(fixture.logits, read_floats(expected, prefix + "logits"));
   WEIR_ASSIGN(fixture.gen_logits, read_floats(expected, prefix + "gen_logits"));
@@ -197,6 +209,7 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
   FamilyComparison out;
   std::vector<float> logits(prompt * vocab);
   session.begin(0, static_cast<int32_t>(prompt));
+  hear(fixture, session, 0);
   for (size_t begin = 0; begin < prompt;) {
     Session::Slice slice = fixture.piece(begin, prompt);
     slice.all_logits = true;

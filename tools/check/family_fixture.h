@@ -38,6 +38,8 @@ struct FamilyFixture {
   // those of later tokens are. Empty: none of it.
   std::vector<model::RopePosition> rope_positions{};
   int32_t rope_shift = 0;
+  // The encoder's rows that all tokens attend to, [rows, hidden_size], of a model with cross attention.
+  std::vector<float> heard{};
   // Spans of the prompt whose tokens see those after them too. Ascending.
   std::vector<model::Mask> spans{};
 

@@ -82,28 +82,6 @@ class SoundCheck : public EncoderCheck {
 
 }  // namespace
 
-Result<void> check_encoder(const std::string& folder, const card::ModelCard& card,
-                           const Runtime& runtime, Report& report) {
-  const Result<SoundFixture> sound = SoundFixture::open(folder);
-  if (!sound && sound.error().code == ErrorCode::kUnsupported) return {};
-  if (!sound) return tl::unexpected(sound.error());
-  const std::string name = sound->name + ", encoder";
-  SoundCheck check(*sound, card, runtime);
-  if (const auto loaded = check.load_encoder(); !loaded) {
-    if (loaded.error().code != ErrorCode::kUnsupported) return loaded;
-    return {};  // The text's line says so.
-  }
-  WEIR_ASSIGN(const std::vector<Encoded> recorded, check.encode(/*recorded=*/true));
-  WEIR_ASSIGN(const std::vector<Encoded> of_file, check.encode(/*recorded=*/false));
-  const std::string about =
-      concat({figure("rows", difference(recorded[0].rows, sound->encoded)),
-              figure("from the file", difference(of_file[0].rows, sound->encoded)),
-              std::to_string(sound->rows), " rows"});
-  const std::string why = check.wrong_rows(recorded[0].rows);
-  why.empty() ? report.pass(name, about) : report.fail(name, why + "; " + about);
-  return {};
-}
-
 Result<void> check_sound(const std::string& folder, const card::ModelCard& card,
                          const Runtime& runtime, Report& report) {
   const auto plain = FamilyFixture::open(folder, Answers::kSound);

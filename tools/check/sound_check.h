@@ -16,8 +16,4 @@ namespace weir::check {
 Result<void> check_sound(const std::string& folder, const card::ModelCard& card,
                          const Runtime& runtime, Report& report);
 
-// The rows alone, of a fixture whose text is not computed here.
-Result<void> check_encoder(const std::string& folder, const card::ModelCard& card,
-                           const Runtime& runtime, Report& report);
-
 }  // namespace weir::check

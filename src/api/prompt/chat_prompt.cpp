@@ -10,6 +10,7 @@
 #include "api/serving/reasoning_limit.h"
 #include "api/serving/tool_messages.h"
 #include "base/json.h"
+#include "sched/engine_handle.h"
 
 namespace weir::api {
 
@@ -87,6 +88,12 @@ Result<void> cut_after_final_message(std::string& prompt, const std::string& con
 
 Result<std::string> render_chat(const ServingContext& serving, const GenerateRequest& request,
                                 int64_t now) {
+  if (serving.config.engine != nullptr && serving.config.engine->max_tokens_fit() > 0 &&
+      serving.config.engine->hearing().layers > 0)
+    return fail(ErrorCode::kUnsupported,
+                "This model writes down what it hears, and chats with nobody: use "
+                "/v1/audio/transcriptions or /v1/audio/translations.",
+                "messages", "unsupported_endpoint");
   const bool with_tools = request.may_call();
   const text::ChatTemplate* chat_template = with_tools && serving.config.tool_use_template
                                                 ? serving.config.tool_use_template

@@ -37,10 +37,11 @@ Result<DraftSpec> model_spec(const ModelSpec& target, const card::ModelCard& fil
                     std::to_string(draft.net.vocab_size));
   for (const Sublayer& sublayer : draft.net.sublayers)
     for (const kv::MemoryNeed& need : needs_of(sublayer))
-      if (std::holds_alternative<kv::StateNeed>(need))
+      if (!std::holds_alternative<kv::PagedNeed>(need))
         return fail(ErrorCode::kUnsupported,
                     concat({"the drafter's architecture: expected one without states, which cannot "
-                            "go back to where a draft was wrong, found ",
+                            "go back to where a draft was wrong, and without cross attention, "
+                            "found ",
                             draft.net.family}));
   return draft;
 }

@@ -268,6 +268,7 @@ ModelSpec smollm3(const ConfigReader& c);
 ModelSpec solar_open(const ConfigReader& c);
 ModelSpec stablelm(const ConfigReader& c);
 ModelSpec starcoder2(const ConfigReader& c);
+ModelSpec whisper(const ConfigReader& c);
 ModelSpec youtu(const ConfigReader& c);
 
 }  // namespace weir::model::family

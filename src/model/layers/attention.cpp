@@ -49,7 +49,7 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
   } else {
     const std::array<WeightBinder::Part, 3> parts = {
         {{"self_attn.q_proj", q_width},
-         {"self_attn.k_proj", k_width},
+         {"self_attn.k_proj", k_width, spec_.key_bias},
          {spec_.values_are_keys ? "self_attn.k_proj" : "self_attn.v_proj", v_width}}};
     const std::vector<Linear> qkv = binder.linears(layer, parts, hidden, spec_.qkv_bias);
     q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];

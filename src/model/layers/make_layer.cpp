@@ -4,6 +4,7 @@
 
 #include "model/layers/attention.h"
 #include "model/layers/compressed_attention.h"
+#include "model/layers/cross_attention.h"
 #include "model/layers/ffn.h"
 #include "model/layers/gated_delta.h"
 #include "model/layers/latent_attention.h"
@@ -33,6 +34,10 @@ Needs needs(const Attention& a) {
   return all;
 }
 Needs needs(const CompressedAttention& a) { return CompressedAttentionLayer::needs(a); }
+Needs needs(const CrossAttention& a) {
+  return {kv::CrossNeed{
+      .heads = a.num_heads, .k_dim = a.head_dim, .v_dim = a.head_dim, .rows = a.rows}};
+}
 Needs needs(const GatedDelta& d) { return {state_need<GatedDeltaLayer>(d)}; }
 Needs needs(const LatentAttention& a) {
   if (a.indexer.heads > 0)  // layers/latent_indexer.h
@@ -96,6 +101,10 @@ std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source,
                                           const CompressedAttention& op) {
   const int rope_index = rope_table(op.rope);
   return std::make_unique<CompressedAttentionLayer>(source, op, ropes_, rope_index, context_max_);
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const CrossAttention& op) {
+  return std::make_unique<CrossAttentionLayer>(source, op, crosses_++);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const GatedDelta& op) {

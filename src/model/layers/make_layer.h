@@ -54,6 +54,7 @@ class LayerBuilder {
  private:
   std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const CompressedAttention& op);
+  std::unique_ptr<Layer> make(const LayerSource& source, const CrossAttention& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const GatedDelta& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const LatentAttention& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const Lightning& op);
@@ -73,6 +74,7 @@ class LayerBuilder {
   Buffer<float> held_, beside_;
   std::vector<int> memory_;  // By sublayer: which layer of the cache it reads.
   int memories_ = 0;
+  int crosses_ = 0;           // Layers with cross attention so far.
   MoeLayer* last_moe_ = nullptr;
 };
 

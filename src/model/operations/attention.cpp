@@ -34,7 +34,7 @@ std::string text(const Attention& a) {
   if (a.v_norm) s += " v-norm";
   if (a.values_are_keys) s += " values are keys";
   if (a.conv_taps > 0) s += format(" conv %d", a.conv_taps);
-  if (a.qkv_bias) s += " qkv-bias";
+  if (a.qkv_bias) s += a.key_bias ? " qkv-bias" : " qv-bias";
   if (a.out_bias) s += " out-bias";
   if (a.out_norm) s += " out norm";
   if (a.sinks) s += " sinks";

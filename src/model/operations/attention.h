@@ -43,6 +43,7 @@ struct Attention {  // MHA, GQA, MQA.
   bool values_are_keys = false;  // What k_proj gives, before its norm and rope.
   bool v_norm = false;           // Of each head, without weights; qk_norm_eps.
   bool qkv_bias = false;
+  bool key_bias = true;  // Else that is one of queries and values alone.
   bool out_bias = false;
   // Above 0: each key-value head's keys, before norm and rope, and values are the last so many
   // tokens' by learned weights.

@@ -8,6 +8,7 @@
 
 #include "model/operations/attention.h"
 #include "model/operations/compressed_attention.h"
+#include "model/operations/cross_attention.h"
 #include "model/operations/feed_forward.h"
 #include "model/operations/gated_delta.h"
 #include "model/operations/latent_attention.h"
@@ -18,7 +19,7 @@
 
 namespace weir::model {
 
-using Operation = std::variant<Attention, LatentAttention, CompressedAttention, GatedDelta,
-                               Lightning, Mamba1, Mamba2, ShortConv, Dense, Moe>;
+using Operation = std::variant<Attention, LatentAttention, CompressedAttention, CrossAttention,
+                               GatedDelta, Lightning, Mamba1, Mamba2, ShortConv, Dense, Moe>;
 
 }  // namespace weir::model
