@@ -4,10 +4,9 @@
 // decode from latents (DeepSeek's shape: keys of 576 numbers, of which 512 are the value) as both.
 //
 // Before that the formats of compressed keys and values beside f16, in time of the processor,
-// medians: of decode, with the rotations of query and output, in caches and beyond them; of
-// prefill; and of making codes of a page.
+// medians: of decode, in caches and beyond them; of prefill; and of making codes of a page.
 //
-//   attention_bench [--isa NAME]
+//   attention_bench [--formats] [--isa NAME]     --formats: compressed keys and values only
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -178,7 +177,9 @@ struct CodedBed {
              .k_dim = bed.dims.key,
              .v_dim = bed.dims.value,
              .k_bits = coding.k_bits,
-             .v_bits = coding.v_bits};
+             .v_bits = coding.v_bits,
+             .k_rotation = rotation.view(),
+             .v_rotation = rotation.view()};
     pages.page_bytes = pages.head_bytes = coded_head_bytes(pages);
     const auto count = static_cast<int32_t>(bed.pages.size());
     memory = buffer(pages.page_bytes * count);
@@ -216,14 +217,6 @@ double median_seconds(F&& fn) {
   return times[times.size() / 2];
 }
 
-// One row's attention by codes, queries turned and the output turned back.
-void attend_codes(const Ops& ops, Bed& bed, const CodedBed& coded, const AttendArgs& args) {
-  const CodedOps& codes = coded_ops_for(ops.isa);
-  codes.rotate(coded.rotation.view(), false, bed.group * args.rows, bed.q.data());
-  codes.attend(coded.pages, bed.kv, args.pages, args);
-  codes.rotate(coded.rotation.view(), true, bed.group * args.rows, args.out);
-}
-
 void decode_formats(const Ops& ops, int32_t dims, int32_t group, int32_t tokens, bool in_caches) {
   const Dims head = equal(dims);
   const int32_t pages = (tokens + kPageTokens - 1) / kPageTokens;
@@ -242,7 +235,9 @@ void decode_formats(const Ops& ops, int32_t dims, int32_t group, int32_t tokens,
               in_caches ? "in caches" : "", plain * 1e6);
   for (const Coding& coding : kCodings) {
     const CodedBed coded(ops, bed, coding);
-    const double time = each([&](const AttendArgs& args) { attend_codes(ops, bed, coded, args); });
+    const double time = each([&](const AttendArgs& args) {
+      coded_ops_for(ops.isa).attend(coded.pages, bed.kv, args.pages, args);
+    });
     std::printf("  %s %8.2f us %5.2fx", coding.name, time * 1e6, plain / time);
   }
   std::printf("\n");
@@ -258,7 +253,8 @@ void prefill_formats(const Ops& ops, int32_t dims, int32_t group, int32_t first)
               plain * 1e6);
   for (const Coding& coding : kCodings) {
     const CodedBed coded(ops, bed, coding);
-    const double time = median_seconds([&] { attend_codes(ops, bed, coded, args); });
+    const double time = median_seconds(
+        [&] { coded_ops_for(ops.isa).attend(coded.pages, bed.kv, args.pages, args); });
     const double encode = median_seconds([&] {
       coded_ops_for(ops.isa).encode_page(coded.pages, 0, bed.kv, 0, 0, bed.scratch.data());
     });
@@ -271,7 +267,7 @@ void prefill_formats(const Ops& ops, int32_t dims, int32_t group, int32_t first)
 // Of SmolLM2-135M's heads and of Qwen3-0.6B's.
 void run_formats(const Ops& ops) {
   for (const auto& [dims, group] : {std::pair{64, 3}, {128, 2}, {128, 8}}) {
-    for (const int32_t tokens : {33, 64, 128, 512, 4096})
+    for (const int32_t tokens : {33, 64, 65, 96, 128, 192, 256, 512, 4096})
       decode_formats(ops, dims, group, tokens, true);
     for (const int32_t tokens : {4096, 32768}) decode_formats(ops, dims, group, tokens, false);
     for (const int32_t first : {0, 512, 4096}) prefill_formats(ops, dims, group, first);
@@ -294,5 +290,11 @@ void run(const Ops& ops, const MachineLimits& limits) {
 }  // namespace weir::kernels
 
 int main(int argc, char** argv) {
-  return weir::kernels::run_for_isa(argc, argv, weir::kernels::run);
+  using weir::kernels::run_for_isa;
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  if (argc > 1 && std::strcmp(argv[1], "--formats") == 0)
+    return run_for_isa(argc - 1, argv + 1, [](const auto& ops, const auto&) {
+      weir::kernels::run_formats(ops);
+    });
+  return run_for_isa(argc, argv, weir::kernels::run);
 }

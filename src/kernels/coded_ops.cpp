@@ -1,5 +1,7 @@
 #include "kernels/coded_ops.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "kernels/checked_ops.h"
 #include "kernels/cpu_ops.h"
@@ -22,9 +24,38 @@ CodedOps fill(Isa isa) {
   return ops;
 }
 
+// An ISA's attention, and before it the rows that see no codes.
+template <Isa kIsa>
+void attend(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
+            const AttendArgs& args) {
+  struct Ways {
+    decltype(CodedOps::attend) codes;
+    decltype(Ops::attend) numbers;
+  };
+  static const Ways ways = {fill(kIsa).attend, ops_for(kIsa).attend};
+  const int32_t early = std::clamp(kFirstToSeeCodes - args.first_position, 0, args.rows);
+  if (early > 0) {
+    AttendArgs of_numbers = args;
+    of_numbers.rows = early;
+    of_numbers.pages = hot_pages;
+    ways.numbers(hot, of_numbers);
+  }
+  if (early == args.rows) return;
+  AttendArgs rest = args;
+  rest.rows -= early;
+  rest.first_position += early;
+  rest.q += early * args.q_stride;
+  rest.out += early * args.out_stride;
+  ways.codes(coded, hot, hot_pages, rest);
+}
+
 template <Isa kIsa>
 const CodedOps& filled() {
-  static const CodedOps ops = fill(kIsa);
+  static const CodedOps ops = [] {
+    CodedOps all = fill(kIsa);
+    all.attend = attend<kIsa>;
+    return all;
+  }();
   return ops;
 }
 

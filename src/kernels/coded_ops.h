@@ -25,12 +25,12 @@ struct Rotation {
 };
 
 // Complete pages of keys and values as codes (coded_layout.h says where they lie, codebook.h what a
-// code stands for), of heads that Rotation has turned. Of a page of one head:
-//   key[t][i]   = k_scale[t] * value(code) + mean[i],  mean[i] = mean_scale * m[i], m a byte
-//   value[t][i] = v_scale[t] * value(code)
+// code stands for), of heads that are turned. Of a page of one head:
+//   (R key[t])[i]   = k_scale[t] * value(code) + mean[i],  mean[i] = mean_scale * m[i], m a byte
+//   (R value[t])[i] = v_scale[t] * value(code)
 // with the scales stored as halves. REQUIRES: keys and values have 8 bits, or keys 4 and values 4
 // or 3; heads are coded_head_bytes() apart, and begin at lines of the cache; dimensions are
-// multiples of 4 and at most kCodedDimMax.
+// multiples of 4 and at most kCodedDimMax, and those of the rotations.
 struct CodedPages {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;
@@ -40,15 +40,19 @@ struct CodedPages {
   int32_t v_dim = 0;
   int32_t k_bits = 4;
   int32_t v_bits = 4;
+  Rotation k_rotation;
+  Rotation v_rotation;
 };
 inline constexpr int32_t kCodedDimMax = 1024;
+// From this position on a row sees codes: of blocks before its own that are not the first.
+inline constexpr int32_t kFirstToSeeCodes = 2 * kPageTokens;
 
 struct CodedOps {
   // Turns `heads` heads that lie side by side, or turns them back: y = R x, x = R^T y. Sums ascend
   // as Rotation says, each sum and difference rounded.
   void (*rotate)(const Rotation& rotation, bool back, int32_t heads, float* x);
-  // Makes codes of a complete page of one head: numbers of `hot`, which are turned already. Per
-  // page, mean[i] = sum over t of key[t][i] / 32, over 16 lanes (t % 16), then a fixed tree,
+  // Makes codes of a complete page of one head, of `hot`: key and value are its numbers, turned.
+  // Per page, mean[i] = sum over t of key[t][i] / 32, over 16 lanes (t % 16), then a fixed tree,
   // rounded to bytes by the largest; r = key - mean as it is read again. Per vector r, sums
   // ascending in i, one fma after the other:
   //   u = r * (sqrt(dim) / |r|);  codes by the thresholds of u / q, for the q of kSearchSteps with
@@ -58,19 +62,20 @@ struct CodedOps {
   // finite, or whose value is not, has a scale that is NaN. `scratch`: kScratchBytes.
   void (*encode_page)(const CodedPages& to, int32_t page, const KvPages& hot, int32_t hot_page,
                       int32_t head, void* scratch);
-  // Attention as Ops::attend, to keys and values that are turned, by queries that are, in sums that
-  // are to be turned back. Position p reads its own page, what comes after it, and page 0 in `hot`,
-  // whose pages hot_pages names by block, all others as codes. Per query q and page of codes:
+  // Attention as Ops::attend. Position p reads its own page, what comes after it, and page 0 in
+  // `hot`, whose pages hot_pages names by block, all others as codes; so rows before
+  // kFirstToSeeCodes have the bits of Ops::attend. Per page of codes and query, q being turned:
   //   q[i] ~ step * b[i], b = rint(q[i] * (127 / max |q|)); with keys of 8 bits two bytes, b = 128
   //   high + low
   //   score = fma(float(D) * k_scale, step / (2 unit), <q, m> * mean_scale), D the exact integer
   //   2 <b, value(code)>; <q, m> over 16 lanes (i % 16) ascending, then a fixed tree
   //   w[t] = exp(score - max) * v_scale[t] ~ f n[t], n = rint(w * (255 / max of w)), f = max / 255;
-  //   out[i] = fma(float(sum of n[t] s[t][i]), f / unit, out[i]), s = value(code) - 1/2; and the
+  //   sum[i] = fma(float(sum of n[t] s[t][i]), f / unit, sum[i]), s = value(code) - 1/2; and the
   //   sum of n times f / (2 unit) is added to all of them at the end
-  // Tokens ascend; blocks, maxima and sums of exponentials are those of Ops::attend. REQUIRES:
-  // `hot` is kF16; dimensions and heads of both agree; not args.keys; all pages that a row reads in
-  // `hot` are there.
+  // These sums are turned back at the end, and added to those of what is in `hot`. Tokens ascend;
+  // blocks, maxima and sums of exponentials are those of Ops::attend. REQUIRES: `hot` is kF16;
+  // dimensions and heads of both agree; not args.keys; all pages that a row reads in `hot` are
+  // there.
   void (*attend)(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
                  const AttendArgs& args);
 };
@@ -78,7 +83,8 @@ struct CodedOps {
 // The table of an ISA. REQUIRES: it is available (cpu_ops.h).
 const CodedOps& coded_ops_for(Isa isa);
 
-// What each ISA folder fills; one fills only what it does better than the level below.
+// What each ISA folder fills; one fills only what it does better than the level below. Its `attend`
+// is called for rows from kFirstToSeeCodes on.
 namespace scalar {
 void fill_coded(CodedOps& ops);
 }

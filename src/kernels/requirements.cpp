@@ -184,6 +184,7 @@ Broken coded_pages(const CodedPages& coded) {
   REQUIRE(coded.head_bytes == coded_head_bytes(coded));
   REQUIRE(coded.page_bytes >= coded.kv_heads * coded.head_bytes);
   REQUIRE(coded.page_bytes % kLine == 0);
+  REQUIRE(coded.k_rotation.dim == coded.k_dim && coded.v_rotation.dim == coded.v_dim);
   return nullptr;
 }
 

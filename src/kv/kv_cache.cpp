@@ -34,15 +34,15 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
   auto* base = reinterpret_cast<uint8_t*>(cache.memory_.data());
   for (int32_t i = 0; i < cache.layer_count(); ++i) {
     kernels::KvPages pages = cache.layout_.pages_of(i);
-    CodedLayer coded = {.pages = cache.layout_.codes_of(i), .keys = {}, .values = {}};
+    kernels::CodedPages coded = cache.layout_.codes_of(i);
     const auto place = [&](int32_t group, int64_t page_bytes) {
       return std::exchange(base,
                            base + page_bytes * cache.groups_[static_cast<size_t>(group)].pages);
     };
-    if (coded.pages.page_bytes > 0) {
-      coded.pages.base = place(cache.group_of(i), coded.pages.page_bytes);
-      coded.keys = cache.rotation_of(pages.k_dim);
-      coded.values = cache.rotation_of(pages.v_dim);
+    if (coded.page_bytes > 0) {
+      coded.base = place(cache.group_of(i), coded.page_bytes);
+      coded.k_rotation = cache.rotation_of(pages.k_dim);
+      coded.v_rotation = cache.rotation_of(pages.v_dim);
       pages.base = place(cache.hot_group(), pages.page_bytes);
     } else {
       pages.base = place(cache.group_of(i), pages.page_bytes);
@@ -93,9 +93,9 @@ KvCache::Run KvCache::run_of(int32_t group, int32_t index) const {
   if (group == checkpoint_group())
     return {.base = state(index, slots_.running),
             .bytes = states_[static_cast<size_t>(index)].bytes};
-  const CodedLayer* const codes = coded(index);
+  const kernels::CodedPages* const codes = coded(index);
   if (codes != nullptr && group == group_of(index))
-    return {.base = codes->pages.base, .bytes = codes->pages.page_bytes};
+    return {.base = codes->base, .bytes = codes->page_bytes};
   if (group != (codes != nullptr ? hot_group() : group_of(index))) return {};
   return {.base = layer(index).base, .bytes = layer(index).page_bytes};
 }

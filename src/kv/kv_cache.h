@@ -19,12 +19,6 @@
 
 namespace weir::kv {
 
-// A layer whose keys and values become codes, and how their heads are turned.
-struct CodedLayer {
-  kernels::CodedPages pages;
-  kernels::Rotation keys, values;
-};
-
 class KvCache final : public PageMemory {
  public:
   // `page_counts`: of each group.
@@ -37,9 +31,9 @@ class KvCache final : public PageMemory {
   // Where the layer has codes, its hot pages.
   const kernels::KvPages& layer(int32_t index) const { return layers_[static_cast<size_t>(index)]; }
   // Null: it has none.
-  const CodedLayer* coded(int32_t index) const {
-    const CodedLayer& coded = coded_[static_cast<size_t>(index)];
-    return coded.pages.page_bytes > 0 ? &coded : nullptr;
+  const kernels::CodedPages* coded(int32_t index) const {
+    const kernels::CodedPages& coded = coded_[static_cast<size_t>(index)];
+    return coded.page_bytes > 0 ? &coded : nullptr;
   }
   // Whose page table hot pages are found by; -1: there are none.
   int32_t hot_group() const { return layout_.hot_group(); }
@@ -95,7 +89,7 @@ class KvCache final : public PageMemory {
   MemoryLayout layout_;
   std::vector<PageGroup> groups_;
   std::vector<kernels::KvPages> layers_;
-  std::vector<CodedLayer> coded_;                 // By layer.
+  std::vector<kernels::CodedPages> coded_;        // By layer.
   std::vector<kernels::HeadRotation> rotations_;  // One for each dimension.
   std::vector<Run> states_;                       // By layer.
   std::vector<kernels::KvPages> cross_;  // By layer.

@@ -82,18 +82,21 @@ Result<void> measure_compressed(Run& run, std::span<const Found> in_f16, double 
     return {};
   }
   WEIR_TRY(run.stop_server());
-  const Result<Server> server = Server::start(run.options(), {"--kv-cache=tq4"});
-  if (!server) {
-    run.skip(name, server.error().message);
-    return {};
-  }
-  for (const Found& before : in_f16) {
-    if (!finds_most(before)) continue;
-    run.say(name_of(before.tokens) + " with compressed keys");
-    WEIR_ASSIGN(const Found found, find(run, server->endpoint(), before.tokens, per_word));
-    run.add({.name = name_of(before.tokens) + " with tq4, of " + std::to_string(found.of),
-             .value = static_cast<double>(found.needles),
-             .limit = at_least(before.needles - 1)});
+  for (const std::string format : {"tq4", "tq3"}) {
+    const Result<Server> server = Server::start(run.options(), {"--kv-cache=" + format});
+    if (!server) {
+      run.skip(name, server.error().message);
+      return {};
+    }
+    for (const Found& before : in_f16) {
+      if (!finds_most(before)) continue;
+      run.say(name_of(before.tokens) + " with " + format);
+      WEIR_ASSIGN(const Found found, find(run, server->endpoint(), before.tokens, per_word));
+      run.add({.name = name_of(before.tokens) + " with " + format + ", of " +
+                       std::to_string(found.of),
+               .value = static_cast<double>(found.needles),
+               .limit = at_least(before.needles - 1)});
+    }
   }
   return {};
 }

@@ -27,11 +27,7 @@ void check_all(const char* file, Check check, const CheckOptions& options = {}) 
   for (const std::string& folder : *folders) {
     const auto card = card::ModelCard::open_folder(folder);
     ASSERT_TRUE(card) << card.error().message;
-    std::string_view architecture;
-    const bool text =
-        card->config.root()["architectures"].at(0).get(architecture) == simdjson::SUCCESS &&
-        model::family_known(architecture);
-    const auto done = (text ? check : check_encoder)(folder, *card, *runtime, report);
+    const auto done = check(folder, *card, *runtime, report);
     EXPECT_TRUE(done) << folder << ": " << done.error().message;
   }
   EXPECT_EQ(report.finish(), 0);

@@ -48,7 +48,7 @@ class CodedSequence {
  public:
   // `common`: how large a part of all keys is the same.
   CodedSequence(const Ops& ops, const CodedShape& shape, uint32_t seed, float common = 0)
-      : shape_(shape) {
+      : shape_(shape), k_rotation_(shape.k_dim), v_rotation_(shape.v_dim) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal(0, 1);
     const int32_t blocks = (shape.tokens + kPageTokens - 1) / kPageTokens;
@@ -123,7 +123,9 @@ class CodedSequence {
              .k_dim = shape_.k_dim,
              .v_dim = shape_.v_dim,
              .k_bits = shape_.k_bits,
-             .v_bits = shape_.v_bits};
+             .v_bits = shape_.v_bits,
+             .k_rotation = k_rotation_.view(),
+             .v_rotation = v_rotation_.view()};
     coded.head_bytes = coded_head_bytes(coded);
     coded.page_bytes = coded.head_bytes * shape_.kv_heads;
     code_bytes_.assign(static_cast<size_t>(blocks * coded.page_bytes + 64), 0xff);
@@ -140,6 +142,7 @@ class CodedSequence {
   void* scratch() { return line_of(scratch_); }
 
   CodedShape shape_;
+  HeadRotation k_rotation_, v_rotation_;
   std::vector<uint8_t> code_bytes_, hot_bytes_, scratch_;
 };
 
@@ -155,7 +158,7 @@ inline double half_of(const uint8_t* at, int32_t index) {
   return half_to_float(half);
 }
 
-// Number i of token t's key as a page of one head is read.
+// Number i of token t's key, turned, as a page of one head is read.
 inline double key_of(const CodedPages& c, const uint8_t* head, int32_t t, int32_t i) {
   const int32_t dims = 32 / c.k_bits, line = 2 * (i / dims) + t / 16;
   const uint8_t byte = head[line * 64 + t % 16 * 4 + i % 4];

@@ -68,7 +68,7 @@ TEST_P(CodedTest, RotationsAreScalarsAndTurnBack) {
 }
 
 constexpr std::array<CodedShape, 10> kShapes = {{
-    {.tokens = 64},
+    {.tokens = 100},
     {.kv_heads = 2, .group = 2, .k_dim = 128, .v_dim = 128, .tokens = 600},
     {.kv_heads = 2, .group = 3, .v_bits = 3, .tokens = 331},
     {.group = 4, .k_dim = 80, .v_dim = 96, .tokens = 290, .window = 70},
@@ -101,7 +101,11 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
   const int32_t window = shape.chunks ? position % shape.window + 1 : shape.window;
   const int32_t begin = window > 0 ? std::max(0, position + 1 - window) : 0;
   const int32_t own = position / kPageTokens;
-  std::vector<double> scores, out(static_cast<size_t>(shape.v_dim), 0.0);
+  const CodedOps& scalar = coded_ops_for(Isa::kScalar);
+  std::vector<float> turned(q, q + shape.k_dim);
+  scalar.rotate(s.coded.k_rotation, /*back=*/false, 1, turned.data());
+  // What is codes is summed as it is turned.
+  std::vector<double> scores, out(static_cast<size_t>(shape.v_dim), 0.0), of_codes = out;
   double max = -1e300;
   // The first block, and the position's own, are not codes.
   const auto as_codes = [own](int32_t j) { return j >= kPageTokens && j / kPageTokens < own; };
@@ -114,9 +118,10 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
   for (int32_t j = begin; j <= position; ++j) {
     double dot = 0;
     for (int32_t i = 0; i < shape.k_dim; ++i)
-      dot += q[i] * (as_codes(j)
-                         ? key_of(s.coded, s.head(j / kPageTokens, kv_head), j % kPageTokens, i)
-                         : hot_at(j, int64_t{i} * kPageTokens + j % kPageTokens));
+      dot += as_codes(j)
+                 ? turned[static_cast<size_t>(i)] *
+                       key_of(s.coded, s.head(j / kPageTokens, kv_head), j % kPageTokens, i)
+                 : q[i] * hot_at(j, int64_t{i} * kPageTokens + j % kPageTokens);
     dot *= args.scale;
     if (shape.softcap > 0) dot = shape.softcap * std::tanh(dot / shape.softcap);
     scores.push_back(dot);
@@ -127,13 +132,16 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
     const double p = std::exp(scores[static_cast<size_t>(j - begin)] - max);
     sum += p;
     for (int32_t i = 0; i < shape.v_dim; ++i)
-      out[static_cast<size_t>(i)] +=
-          p * (as_codes(j)
-                   ? value_of(s.coded, s.head(j / kPageTokens, kv_head), j % kPageTokens, i)
-                   : hot_at(j, int64_t{shape.k_dim} * kPageTokens +
-                                   int64_t{j % kPageTokens} * shape.v_dim + i));
+      if (as_codes(j))
+        of_codes[static_cast<size_t>(i)] +=
+            p * value_of(s.coded, s.head(j / kPageTokens, kv_head), j % kPageTokens, i);
+      else
+        out[static_cast<size_t>(i)] += p * hot_at(j, int64_t{shape.k_dim} * kPageTokens +
+                                                         int64_t{j % kPageTokens} * shape.v_dim + i);
   }
-  for (double& x : out) x /= sum;
+  std::vector<float> back(of_codes.begin(), of_codes.end());
+  scalar.rotate(s.coded.v_rotation, /*back=*/true, 1, back.data());
+  for (size_t i = 0; i < out.size(); ++i) out[i] = (out[i] + back[i]) / sum;
   return out;
 }
 
@@ -142,7 +150,7 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
 TEST_P(CodedTest, AttentionIsThatOfWhatCodesStandFor) {
   for (const CodedShape& shape : kShapes) {
     CodedSequence s(*GetParam(), shape, 5, 1);
-    for (const int32_t position : {0, 31, 32, 63, shape.tokens - 1})
+    for (const int32_t position : {0, 31, 32, 63, 64, 70, shape.tokens - 1})
       for (int32_t head = 0; head < shape.kv_heads; ++head) {
         const std::vector<float> out = s.attend(*GetParam(), position, 1, head);
         double error = 0, size = 0;
@@ -163,13 +171,26 @@ TEST_P(CodedTest, AttentionIsThatOfWhatCodesStandFor) {
 TEST_P(CodedTest, AttentionIsScalarsButForExponentials) {
   for (const CodedShape& shape : kShapes) {
     CodedSequence s(ops_for(Isa::kScalar), shape, 7, 1);
-    for (const int32_t position : {32, 40, shape.tokens - 1}) {
+    for (const int32_t position : {40, 64, 70, 96, shape.tokens - 1}) {
       const std::vector<float> out = s.attend(*GetParam(), position, 1, 0);
       const std::vector<float> reference = s.attend(ops_for(Isa::kScalar), position, 1, 0);
       // A weight on the edge between two bytes may fall on either side.
       for (size_t i = 0; i < out.size(); ++i)
         ASSERT_NEAR(out[i], reference[i], 5e-3) << shape << " position " << position;
     }
+  }
+}
+
+// Rows that see no codes are not turned, and cost what numbers cost.
+TEST_P(CodedTest, RowsOfTheFirstTwoBlocksAreThoseOfNumbers) {
+  for (const CodedShape& shape : kShapes) {
+    CodedSequence s(*GetParam(), shape, 15, 1);
+    const std::vector<float> out = s.attend(*GetParam(), 0, kFirstToSeeCodes, 0);
+    std::vector<float> expected;
+    AttendArgs args = s.args(0, kFirstToSeeCodes, 0, expected);
+    args.pages = s.hot_pages.data();
+    GetParam()->attend(s.hot, args);
+    EXPECT_EQ(out, expected) << shape;
   }
 }
 
@@ -231,14 +252,13 @@ struct Loss {
   double product = 0;  // Dimension times the mean of <y, x - x^>^2 of unit vectors y.
 };
 
-// Turned, coded and read again: of keys, whose page mean is taken off, or of values.
+// Coded and read again: of keys, whose page mean is taken off, or of values.
 Loss loss_of(int32_t dim, int32_t k_bits, int32_t v_bits, bool keys, int32_t pages,
              const std::function<std::vector<float>(std::mt19937&)>& draw) {
   const Ops& ops = ops_for(detect_isa());
   const CodedShape shape = {
       .k_dim = dim, .v_dim = dim, .k_bits = k_bits, .v_bits = v_bits, .tokens = kPageTokens};
   CodedSequence s(ops, shape, 1);
-  const HeadRotation rotation(dim);
   std::mt19937 random(17);
   Loss loss;
   for (int32_t page = 0; page < pages; ++page) {
@@ -248,9 +268,9 @@ Loss loss_of(int32_t dim, int32_t k_bits, int32_t v_bits, bool keys, int32_t pag
       double squares = 0;
       for (const float v : x) squares += double{v} * v;
       for (float& v : x) v = static_cast<float>(v / std::sqrt(squares));
-      coded_ops_for(ops.isa).rotate(rotation.view(), false, 1, x.data());
       ops.store_keys(s.hot, 0, t, 0, 1, x.data());
       ops.store_values(s.hot, 0, t, 0, 1, x.data());
+      coded_ops_for(ops.isa).rotate(s.coded.k_rotation, /*back=*/false, 1, x.data());
       turned.push_back(std::move(x));
     }
     s.encode(ops, 0);
@@ -403,9 +423,11 @@ class Haystack {
             static_cast<float>(key_of(s_.coded, s_.head(j / kPageTokens, 0), j % kPageTokens, i));
     int32_t found = 0;
     for (size_t n = 0; n < queries_.size(); ++n) {
+      std::vector<float> q = queries_[n];
+      coded_ops_for(ops_.isa).rotate(s_.coded.k_rotation, /*back=*/false, 1, q.data());
       const auto score = [&](int32_t j) {
         const auto key = keys.begin() + int64_t{j} * kDim;
-        return std::inner_product(key, key + kDim, queries_[n].begin(), 0.0f);
+        return std::inner_product(key, key + kDim, q.begin(), 0.0f);
       };
       const float needle = score(places_[n]);
       int32_t j = 0;
@@ -420,7 +442,8 @@ class Haystack {
     store_value(places_[n], std::vector<float>(kDim, 1.0f));
     s_.encode(ops_, places_[n] / kPageTokens);
     std::ranges::copy(queries_[n], s_.q.end() - kDim);
-    const float seen = s_.attend(ops_, kTokens, 1, 0)[0];
+    const std::vector<float> out = s_.attend(ops_, kTokens, 1, 0);
+    const float seen = std::accumulate(out.begin(), out.end(), 0.0f) / kDim;
     store_value(places_[n], std::vector<float>(kDim, 0.0f));
     s_.encode(ops_, places_[n] / kPageTokens);
     return seen;

@@ -205,17 +205,35 @@ int8_t to_byte(float x, float inverse) {
   return static_cast<int8_t>(scaled > -127 ? std::min(scaled, 127.0f) : -127.0f);
 }
 
+// The keys of a page of numbers, turned, one after another; and its values.
+std::vector<float> turned_keys(const CodedPages& to, const uint8_t* page) {
+  std::vector<float> keys;
+  for (int32_t t = 0; t < kPageTokens; ++t)
+    for (int32_t i = 0; i < to.k_dim; ++i)
+      keys.push_back(half_at(page, int64_t{i} * kPageTokens + t));
+  rotate(to.k_rotation, /*back=*/false, kPageTokens, keys.data());
+  return keys;
+}
+std::vector<float> turned_values(const CodedPages& to, const uint8_t* page) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < int64_t{kPageTokens} * to.v_dim; ++i)
+    values.push_back(half_at(page, int64_t{to.k_dim} * kPageTokens + i));
+  rotate(to.v_rotation, /*back=*/false, kPageTokens, values.data());
+  return values;
+}
+
 void encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t hot_page,
                  int32_t head, void*) {
   uint8_t* const out = coded_head(to, page, head);
   const uint8_t* const in = hot.base + hot_page * hot.page_bytes + head * hot.head_bytes;
+  const std::vector<float> keys = turned_keys(to, in), values = turned_values(to, in);
   std::memset(out, 0, static_cast<size_t>(coded_head_bytes(to)));
   std::vector<float> mean(static_cast<size_t>(to.k_dim), 0.0f);
   float most = 0;
   for (int32_t i = 0; i < to.k_dim; ++i) {
     float lanes[kLanes] = {};
     for (int32_t t = 0; t < kPageTokens; ++t)
-      lanes[t % kLanes] += half_at(in, int64_t{i} * kPageTokens + t);
+      lanes[t % kLanes] += keys[static_cast<size_t>(t * to.k_dim + i)];
     const float m = sum_of_lanes(lanes) * (1.0f / kPageTokens);
     mean[static_cast<size_t>(i)] = m;
     most = std::max(most, std::abs(m));
@@ -235,13 +253,12 @@ void encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t
   for (int32_t t = 0; t < kPageTokens; ++t) {
     for (int32_t i = 0; i < to.k_dim; ++i)
       r[static_cast<size_t>(i)] =
-          half_at(in, int64_t{i} * kPageTokens + t) - mean[static_cast<size_t>(i)];
+          keys[static_cast<size_t>(t * to.k_dim + i)] - mean[static_cast<size_t>(i)];
     float key_scale = encode(r, to.k_bits, true, codes);
     for (int32_t i = 0; i < to.k_dim; ++i)
       put_key_code(to, out, t, i, codes[static_cast<size_t>(i)]);
     for (int32_t i = 0; i < to.v_dim; ++i)
-      v[static_cast<size_t>(i)] =
-          half_at(in, int64_t{to.k_dim} * kPageTokens + int64_t{t} * to.v_dim + i);
+      v[static_cast<size_t>(i)] = values[static_cast<size_t>(t * to.v_dim + i)];
     const float value_scale = encode(v, to.v_bits, false, v_codes);
     for (int32_t i = 0; i < to.v_dim; ++i)
       put_value_code(to, out + value_codes_at(to), t, i, v_codes[static_cast<size_t>(i)]);
@@ -254,9 +271,10 @@ void encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t
 
 // --- Attention.
 
-// A query head as integers.
+// A query head, and, turned, as integers.
 struct CodedQuery {
   const float* q = nullptr;
+  std::vector<float> turned;
   std::vector<int32_t> high, low;  // low: of keys of 8 bits.
   int32_t high_sum = 0, low_sum = 0;
   float step = 0;
@@ -265,17 +283,19 @@ struct CodedQuery {
 CodedQuery code_query(const CodedPages& coded, const float* q) {
   CodedQuery query;
   query.q = q;
+  query.turned.assign(q, q + coded.k_dim);
+  rotate(coded.k_rotation, /*back=*/false, 1, query.turned.data());
   float most = 0, spoilt = 0;
-  for (int32_t i = 0; i < coded.k_dim; ++i) {
-    most = std::max(most, std::abs(q[i]));
-    spoilt = std::fma(q[i], 0.0f, spoilt);
+  for (const float x : query.turned) {
+    most = std::max(most, std::abs(x));
+    spoilt = std::fma(x, 0.0f, spoilt);
   }
   const bool wide = coded.k_bits == 8;
   const float levels = wide ? 127.0f * 128 : 127.0f;
   const float inverse = most < kTinyGroup ? 0 : levels / most;
   query.step = most / levels + spoilt;
-  for (int32_t i = 0; i < coded.k_dim; ++i) {
-    const float scaled = spoilt == 0 ? std::nearbyint(q[i] * inverse) : 0;
+  for (const float x : query.turned) {
+    const float scaled = spoilt == 0 ? std::nearbyint(x * inverse) : 0;
     const auto b = static_cast<int32_t>(scaled);
     const int32_t high = wide ? (b + 64) >> 7 : b, low = wide ? b - high * 128 : 0;
     query.high.push_back(high);
@@ -297,7 +317,7 @@ float coded_score(const CodedPages& coded, const uint8_t* head, const CodedQuery
     high += twice * query.high[static_cast<size_t>(i)];
     low += twice * query.low[static_cast<size_t>(i)];
     const auto m = static_cast<float>(static_cast<int8_t>(head[means_at(coded) + i]));
-    lanes[i % kLanes] = std::fma(query.q[i], m, lanes[i % kLanes]);
+    lanes[i % kLanes] = std::fma(query.turned[static_cast<size_t>(i)], m, lanes[i % kLanes]);
   }
   float mean_scale;
   std::memcpy(&mean_scale, head + mean_scale_at(coded), 4);
@@ -313,8 +333,9 @@ float coded_score(const CodedPages& coded, const uint8_t* head, const CodedQuery
 struct CodedRunning {
   float max = -std::numeric_limits<float>::infinity();
   float sum[kLanes] = {};
-  float shift = 0;         // Added to each number of the output at the end.
-  std::vector<float> out;  // So far.
+  float shift = 0;             // Added to each number of `coded` at the end.
+  std::vector<float> coded;    // The sums so far of values that are codes, turned,
+  std::vector<float> numbers;  // and of those that are not.
 };
 
 // Tokens [begin, end) of a page of codes, whose weights are `p` [end - begin].
@@ -342,8 +363,8 @@ void add_coded_values(const CodedPages& coded, const uint8_t* head, const float*
       const int32_t s = coded.v_bits == 8 ? code - 128 : (twice_value(coded.v_bits, code) - 1) / 2;
       sum += n[t] * s;
     }
-    float& out = running.out[static_cast<size_t>(i)];
-    out = std::fma(static_cast<float>(sum), f, out);
+    float& so_far = running.coded[static_cast<size_t>(i)];
+    so_far = std::fma(static_cast<float>(sum), f, so_far);
   }
 }
 
@@ -388,7 +409,8 @@ void attend_block(const CodedRow& row, const CodedQuery& query, int32_t begin, i
   const float factor = std::exp(running.max - max);
   running.max = max;
   for (float& lane : running.sum) lane *= factor;
-  for (float& x : running.out) x *= factor;
+  for (float& x : running.coded) x *= factor;
+  for (float& x : running.numbers) x *= factor;
   running.shift *= factor;
   for (int32_t j = begin; j < end; ++j) {
     p[j - begin] = std::exp(p[j - begin] - max);
@@ -405,9 +427,9 @@ void attend_block(const CodedRow& row, const CodedQuery& query, int32_t begin, i
     for (; j < next; ++j) {
       const uint8_t* const values = row.hot_page(j) + int64_t{row.coded.k_dim} * kPageTokens * 2;
       for (int32_t i = 0; i < row.coded.v_dim; ++i)
-        running.out[static_cast<size_t>(i)] =
+        running.numbers[static_cast<size_t>(i)] =
             std::fma(p[j - begin], half_at(values, int64_t{j % kPageTokens} * row.coded.v_dim + i),
-                     running.out[static_cast<size_t>(i)]);
+                     running.numbers[static_cast<size_t>(i)]);
     }
   }
 }
@@ -423,12 +445,14 @@ void attend(const CodedPages& coded, const KvPages& hot, const int32_t* hot_page
       begin = std::min(begin, args.span_begin);
       end = args.span_end;
     }
+    begin = std::max(begin, args.first_key);
     const CodedRow row = {coded, hot, hot_pages, args, position / kPageTokens * kPageTokens};
     for (int32_t h = 0; h < args.group; ++h) {
       const CodedQuery query =
           code_query(coded, args.q + r * args.q_stride + int64_t{h} * coded.k_dim);
       CodedRunning running;
-      running.out.assign(static_cast<size_t>(coded.v_dim), 0.0f);
+      running.coded.assign(static_cast<size_t>(coded.v_dim), 0.0f);
+      running.numbers = running.coded;
       for (int32_t j = begin; j < end;) {
         const int32_t block_end = std::min(end, (j / kBlockTokens + 1) * kBlockTokens);
         attend_block(row, query, j, block_end, running);
@@ -436,9 +460,11 @@ void attend(const CodedPages& coded, const KvPages& hot, const int32_t* hot_page
       }
       float sum = sum_of_lanes(running.sum);
       if (args.sinks) sum += std::exp(args.sinks[h] - running.max);
+      for (float& x : running.coded) x += running.shift;
+      rotate(coded.v_rotation, /*back=*/true, 1, running.coded.data());
       float* const out = args.out + r * args.out_stride + int64_t{h} * coded.v_dim;
-      for (int32_t i = 0; i < coded.v_dim; ++i)
-        out[i] = (running.out[static_cast<size_t>(i)] + running.shift) / sum;
+      for (size_t i = 0; i < running.coded.size(); ++i)
+        out[i] = (running.numbers[i] + running.coded[i]) / sum;
     }
   }
 }

@@ -8,19 +8,25 @@
 
 namespace weir::kernels::simd {
 
-// More heads than this take turns with a page's bytes.
+// More heads than this take turns with a page's bytes; of short contexts, which the nearest caches
+// hold, with all of them.
 inline constexpr int kCodedHeads = 4;
+inline constexpr int32_t kShortContext = 512;
 
 // The memory of a row's heads.
 template <class V>
 struct CodedHeads {
   CodedQuery<V>* queries = nullptr;  // [kCodedHeads]
+  float* turned = nullptr;           // [kCodedHeads][k_dim]
   uint8_t* high = nullptr;           // [kCodedHeads][dimensions]
   uint8_t* low = nullptr;
   float* score = nullptr;    // [kCodedHeads][256]
   uint8_t* bytes = nullptr;  // [kCodedHeads][256]
-  float* sums = nullptr;     // [kCodedHeads][v_stride]
+  float* sums = nullptr;     // [kCodedHeads][v_stride], of codes,
+  float* numbers = nullptr;  // and of what is not.
   int32_t v_stride = 0;
+
+  CodedSums sums_of(int h) const { return {sums + h * v_stride, numbers + h * v_stride}; }
 };
 
 // From a head's query bytes to the next one's.
@@ -31,11 +37,13 @@ CodedHeads<V> lay_out_heads(const CodedPages& coded, void* scratch) {
   CodedHeads<V> heads;
   heads.v_stride = value_chunks(coded.v_dim) * kChunkDims;
   heads.queries = static_cast<CodedQuery<V>*>(scratch);
-  heads.high = reinterpret_cast<uint8_t*>(heads.queries + kCodedHeads);
+  heads.turned = reinterpret_cast<float*>(heads.queries + kCodedHeads);
+  heads.high = reinterpret_cast<uint8_t*>(heads.turned + kCodedHeads * kCodedDimMax);
   heads.low = heads.high + kCodedHeads * kQueryBytes;
   heads.score = reinterpret_cast<float*>(heads.low + kCodedHeads * kQueryBytes);
   heads.bytes = reinterpret_cast<uint8_t*>(heads.score + kCodedHeads * kBlockTokens);
   heads.sums = reinterpret_cast<float*>(heads.bytes + kCodedHeads * kBlockTokens);
+  heads.numbers = heads.sums + kCodedHeads * heads.v_stride;
   return heads;
 }
 
@@ -169,6 +177,26 @@ struct CodedAhead {
   }
 };
 
+// Scores of what is not codes of a block: of the first page where `opening` has tokens, and of what
+// `hot` has.
+template <class V, int G>
+[[gnu::always_inline]] inline void score_hot_pages(const CodedCall<V>& call, int32_t block,
+                                                   Span<V> opening, Span<V> hot,
+                                                   const CodedHeads<V>& heads) {
+  const int32_t k_dim = call.coded.k_dim;
+  bool first = opening.begin < opening.end;
+  for (int t = hot.begin / kPageTokens * kPageTokens; t < hot.end; t += kPageTokens) {
+    const uint16_t* const keys = call.hot_keys((block + t) / kPageTokens);
+    if (first)
+      hot_scores<V, G, 2>({call.hot_keys(0), keys}, k_dim, heads.queries,
+                          {heads.score, heads.score + t});
+    else
+      hot_scores<V, G, 1>({keys}, k_dim, heads.queries, {heads.score + t});
+    first = false;
+  }
+  if (first) hot_scores<V, G, 1>({call.hot_keys(0)}, k_dim, heads.queries, {heads.score});
+}
+
 // G heads of one row.
 template <class V, class B, int G, int kKeyBits, int kValueBits>
 void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
@@ -177,10 +205,13 @@ void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
   constexpr bool kWide = kKeyBits == 8;
   const typename B::Int key_table = B::table(tables.keys), value_table = B::table(tables.values);
   for (int h = 0; h < G; ++h)
-    code_query<V, B>(coded, call.args, row, head + h, heads.queries[h],
-                     heads.high + h * kQueryBytes, kWide ? heads.low + h * kQueryBytes : nullptr,
-                     4);
-  for (int32_t i = 0; i < G * heads.v_stride; ++i) heads.sums[i] = 0;
+    start_coded<V>(coded, call.args, row, head + h, heads.queries[h],
+                   heads.turned + h * coded.k_dim);
+  rotate<V, B>(coded.k_rotation, false, G, heads.turned);
+  for (int h = 0; h < G; ++h)
+    code_query<V, B>(coded, heads.queries[h], heads.high + h * kQueryBytes,
+                     kWide ? heads.low + h * kQueryBytes : nullptr, 4);
+  for (int32_t i = 0; i < G * heads.v_stride; ++i) heads.sums[i] = heads.numbers[i] = 0;
   const CodedQuery<V>& any = heads.queries[0];
   for (int32_t block = any.seen.begin / kBlockTokens * kBlockTokens; block < any.seen.end;
        block += kBlockTokens) {
@@ -192,19 +223,15 @@ void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
     for (int p = first; p < end; ++p)
       score_page<V, B, G, kWide>(coded, call.page(ahead.block + p), ahead.of_keys(call, p), heads,
                                  key_table, heads.score + p * kPageTokens);
-    if (opening.begin < opening.end)
-      hot_scores<V, G>(call.hot_keys(0), coded.k_dim, heads.queries, heads.score);
-    for (int t = hot.begin / kPageTokens * kPageTokens; t < hot.end; t += kPageTokens)
-      hot_scores<V, G>(call.hot_keys((block + t) / kPageTokens), coded.k_dim, heads.queries,
-                       heads.score + t);
+    score_hot_pages<V, G>(call, block, opening, hot, heads);
     const Span<V> seen = seen_in(any.seen, block);
     for (int h = 0; h < G; ++h) {
       scores_to_weights<V>(call.args, seen, heads.score + h * kBlockTokens, heads.queries[h].seen);
-      scale_coded_sum(heads.queries[h], heads.v_stride, heads.sums + h * heads.v_stride);
+      scale_coded_sums(heads.queries[h], heads.v_stride, heads.sums_of(h));
     }
     if (opening.begin < opening.end)
       add_hot_values<V, G>(call.hot_keys(0) + int64_t{coded.k_dim} * kPageTokens, coded.v_dim,
-                           opening, heads.score, heads.sums, heads.v_stride);
+                           opening, heads.score, heads.numbers, heads.v_stride);
     for (int p = first; p < end; ++p) {
       const uint8_t* const page = call.page(ahead.block + p);
       const int t = p * kPageTokens;
@@ -220,29 +247,37 @@ void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
       add_hot_values<V, G>(
           call.hot_keys((block + t) / kPageTokens) + int64_t{coded.k_dim} * kPageTokens,
           coded.v_dim, Span<V>{max(hot.begin - t, 0), min(hot.end - t, kPageTokens)},
-          heads.score + t, heads.sums, heads.v_stride);
+          heads.score + t, heads.numbers, heads.v_stride);
   }
+  turn_sums_back<V, B>(coded, G, heads.v_stride, heads.queries, heads.sums);
   for (int h = 0; h < G; ++h)
-    finish_coded(call, row, head + h, heads.queries[h], heads.sums + h * heads.v_stride);
+    finish_coded<V>(call, row, head + h, heads.queries[h], heads.sums_of(h));
 }
 
 template <class V, class B, int kKeyBits, int kValueBits>
 void attend_codes(const CodedCall<V>& call) {
   CodeTables<V> tables;
   fill_tables<V>(call.coded.v_bits, tables);
-  if (call.args.rows > 1 || call.args.group > kCodedHeads)
+  const AttendArgs& args = call.args;
+  const bool long_context = args.first_position >= kShortContext;
+  if (args.rows > 1 || (args.group > kCodedHeads && long_context))
     return attend_coded_tiles<V, B, kKeyBits, kValueBits>(call, tables);
-  if (call.args.rows == 0) return;
-  const CodedHeads<V> heads = lay_out_heads<V>(call.coded, call.args.scratch);
-  switch (call.args.group) {
-    case 1:
-      return decode_coded_heads<V, B, 1, kKeyBits, kValueBits>(call, 0, 0, heads, tables);
-    case 2:
-      return decode_coded_heads<V, B, 2, kKeyBits, kValueBits>(call, 0, 0, heads, tables);
-    case 3:
-      return decode_coded_heads<V, B, 3, kKeyBits, kValueBits>(call, 0, 0, heads, tables);
-    default:
-      return decode_coded_heads<V, B, 4, kKeyBits, kValueBits>(call, 0, 0, heads, tables);
+  const CodedHeads<V> heads = lay_out_heads<V>(call.coded, args.scratch);
+  const int32_t end = args.rows * args.group;  // rows: none or one.
+  for (int32_t head = 0; head < end; head += kCodedHeads) {
+    switch (min(end - head, kCodedHeads)) {
+      case 1:
+        decode_coded_heads<V, B, 1, kKeyBits, kValueBits>(call, 0, head, heads, tables);
+        break;
+      case 2:
+        decode_coded_heads<V, B, 2, kKeyBits, kValueBits>(call, 0, head, heads, tables);
+        break;
+      case 3:
+        decode_coded_heads<V, B, 3, kKeyBits, kValueBits>(call, 0, head, heads, tables);
+        break;
+      default:
+        decode_coded_heads<V, B, 4, kKeyBits, kValueBits>(call, 0, head, heads, tables);
+    }
   }
 }
 

@@ -10,11 +10,15 @@
 
 namespace weir::kernels::simd {
 
-// A query's sum so far, brought to the largest score that it has seen now.
+// A query's sums so far, brought to the largest score that it has seen now.
 template <class V>
-[[gnu::always_inline]] inline void scale_coded_sum(CodedQuery<V>& query, int32_t n, float* sum) {
+[[gnu::always_inline]] inline void scale_coded_sums(CodedQuery<V>& query, int32_t n,
+                                                    const CodedSums& sums) {
   const typename V::Float factor = V::broadcast(query.seen.factor);
-  for (int32_t d = 0; d < n; d += V::kLanes) V::store(sum + d, V::load(sum + d) * factor);
+  for (int32_t d = 0; d < n; d += V::kLanes) {
+    V::store(sums.coded + d, V::load(sums.coded + d) * factor);
+    V::store(sums.numbers + d, V::load(sums.numbers + d) * factor);
+  }
   query.shift *= query.seen.factor;
 }
 
@@ -30,8 +34,14 @@ struct CodedTiles {
   float* factors = nullptr;   // [page][V::kTileRows]
   uint8_t* high = nullptr;    // [tile][steps][rows of the tile][4]
   uint8_t* low = nullptr;
-  float* sums = nullptr;  // [query][v_stride]
+  float* sums = nullptr;     // [query][v_stride], of codes,
+  float* numbers = nullptr;  // and of what is not.
+  float* turned = nullptr;   // [query][dimensions of a key]
   CodedQuery<V>* queries = nullptr;
+
+  CodedSums sums_of(int32_t query) const {
+    return {sums + int64_t{query} * v_stride, numbers + int64_t{query} * v_stride};
+  }
 
   int64_t page_key_bytes() const { return int64_t{steps} * 2 * kCodedLine; }
   int64_t page_value_bytes() const { return int64_t{v_stride} / kChunkDims * 8 * kCodedLine; }
@@ -42,7 +52,7 @@ CodedTiles<V> lay_out_coded(const CodedPages& coded, void* scratch) {
   constexpr int64_t kDims = kCodedDimMax;
   static_assert(kBlockTokens * 2 * kDims + V::kTileRows * kBlockTokens * 5 +
                     kBlockPages * V::kTileRows * 4 +
-                    kTileQueries * (6 * kDims + int64_t{sizeof(CodedQuery<V>)}) <=
+                    kTileQueries * (14 * kDims + int64_t{sizeof(CodedQuery<V>)}) <=
                 kScratchBytes);
   CodedTiles<V> tiles;
   tiles.steps = key_lines(coded.k_dim, 4) * 2;
@@ -51,16 +61,15 @@ CodedTiles<V> lay_out_coded(const CodedPages& coded, void* scratch) {
   tiles.score = reinterpret_cast<float*>(tiles.queries + kTileQueries);
   tiles.factors = tiles.score + V::kTileRows * kBlockTokens;
   tiles.sums = tiles.factors + kBlockPages * V::kTileRows;
-  tiles.keys = reinterpret_cast<uint8_t*>(tiles.sums + int64_t{kTileQueries} * tiles.v_stride);
+  tiles.numbers = tiles.sums + int64_t{kTileQueries} * tiles.v_stride;
+  tiles.turned = tiles.numbers + int64_t{kTileQueries} * tiles.v_stride;
+  tiles.keys = reinterpret_cast<uint8_t*>(tiles.turned + int64_t{kTileQueries} * coded.k_dim);
   tiles.values = tiles.keys + kBlockPages * tiles.page_key_bytes();
   tiles.bytes = tiles.values + kBlockPages * tiles.page_value_bytes();
   tiles.high = tiles.bytes + V::kTileRows * kBlockTokens;
   tiles.low = tiles.high + int64_t{kTileQueries} * tiles.steps * 4;
   return tiles;
 }
-
-// A page so far ahead is fetched while one becomes bytes.
-inline constexpr int32_t kPagesAhead = 2;
 
 // Lines from `from` on, so many bytes.
 [[gnu::always_inline]] inline void prefetch(const uint8_t* from, int64_t bytes) {
@@ -194,7 +203,17 @@ struct CodedBlock {
   const uint8_t* pages[kBlockPages];
   const uint8_t* keys[kBlockPages];  // As bytes.
   const uint8_t* values[kBlockPages];
+  const uint8_t* next[kBlockPages];  // The next block's pages; null where it has none.
 };
+
+// Asks for the next block's page of this number: part 0 is keys, part 1 values.
+template <class V>
+[[gnu::always_inline]] inline void fetch_next(const CodedPages& coded, const CodedBlock<V>& block,
+                                              int page, int part) {
+  const int64_t keys = value_codes_at(coded);
+  if (block.next[page] != nullptr)
+    prefetch(block.next[page] + part * keys, part == 0 ? keys : coded_head_bytes(coded) - keys);
+}
 
 // Calls fn(count, m) for runs of up to kHotQueries queries whose own page is the same.
 inline constexpr int kHotQueries = 4;
@@ -238,8 +257,8 @@ template <class V, int G, class In>
                                              float* score) {
   const Span<V> any = hot_of_any<V, G>(queries, block, in);
   for (int t = any.begin / kPageTokens * kPageTokens; t < any.end; t += kPageTokens)
-    hot_scores<V, G>(call.hot_keys((block + t) / kPageTokens), call.coded.k_dim, queries,
-                     score + t);
+    hot_scores<V, G, 1>({call.hot_keys((block + t) / kPageTokens)}, call.coded.k_dim, queries,
+                        {score + t});
 }
 
 // Tokens that only some of them see are added to those alone.
@@ -283,12 +302,14 @@ struct FirstPage {
   }
 };
 
-// One block for a tile of M queries.
+// One block for a tile of M queries, the first of which is `tile`.
 template <class V, class B, int M, bool kWide>
 void coded_tile_block(const CodedCall<V>& call, const CodedTiles<V>& tiles,
                       const CodedBlock<V>& block, const uint8_t* high, const uint8_t* low,
-                      CodedQuery<V>* queries, float* sums) {
+                      int32_t tile) {
   const CodedPages& coded = call.coded;
+  CodedQuery<V>* const queries = tiles.queries + tile;
+  const CodedSums sums = tiles.sums_of(tile);
   int first = kBlockPages, end = 0;
   for (int m = 0; m < M; ++m) {
     const Span<V> codes = coded_in(queries[m], block.begin);
@@ -296,9 +317,14 @@ void coded_tile_block(const CodedCall<V>& call, const CodedTiles<V>& tiles,
     first = min(first, codes.begin / kPageTokens);
     end = max(end, codes.end / kPageTokens);
   }
-  for (int p = first; p < end; ++p)
-    tile_page_scores<V, B, M, kWide>(tiles, coded, block.pages[p], block.keys[p], high, low,
-                                     queries, tiles.score + p * kPageTokens);
+  // A tile of queries asks for what comes, a page at a time: a processor takes few requests at once.
+  const bool fetches = tile == 0;
+  for (int p = 0; p < kBlockPages; ++p) {
+    if (fetches) fetch_next(coded, block, p, 0);
+    if (p >= first && p < end)
+      tile_page_scores<V, B, M, kWide>(tiles, coded, block.pages[p], block.keys[p], high, low,
+                                       queries, tiles.score + p * kPageTokens);
+  }
   constexpr int kFirst = M % 4 == 0 ? 4 : 2;  // Queries that share the first page.
   for (int m = 0; m < M && block.begin == 0; m += kFirst)
     score_hot<V, kFirst>(call, 0, queries + m, FirstPage<V>(), tiles.score + m * kBlockTokens);
@@ -308,13 +334,13 @@ void coded_tile_block(const CodedCall<V>& call, const CodedTiles<V>& tiles,
                                              tiles.score + m * kBlockTokens);
       });
   for (int m = 0; m < M; ++m) {
+    for (int p = m; fetches && p < kBlockPages; p += M) fetch_next(coded, block, p, 1);
     float* const score = tiles.score + m * kBlockTokens;
     uint8_t* const bytes = tiles.bytes + m * kBlockTokens;
-    float* const sum = sums + int64_t{m} * tiles.v_stride;
     const Span<V> seen = seen_in(queries[m].seen, block.begin);
     if (seen.begin < seen.end) {
       scores_to_weights<V>(call.args, seen, score, queries[m].seen);
-      scale_coded_sum(queries[m], tiles.v_stride, sum);
+      scale_coded_sums(queries[m], tiles.v_stride, tiles.sums_of(tile + m));
     }
     const Span<V> codes = coded_in(queries[m], block.begin);
     for (int p = first; p < end; ++p) {
@@ -326,11 +352,11 @@ void coded_tile_block(const CodedCall<V>& call, const CodedTiles<V>& tiles,
   }
   for (int m = 0; m < M && block.begin == 0; m += kFirst)
     add_hot<V, kFirst>(call, 0, queries + m, FirstPage<V>(), tiles.score + m * kBlockTokens,
-                       sums + int64_t{m} * tiles.v_stride, tiles.v_stride);
+                       sums.numbers + int64_t{m} * tiles.v_stride, tiles.v_stride);
   constexpr int kRows = M / 2;
   for (int m = 0; m < M && first < end; m += kRows) {
     const uint8_t* const bytes = tiles.bytes + m * kBlockTokens;
-    float* const to = sums + int64_t{m} * tiles.v_stride;
+    float* const to = sums.coded + int64_t{m} * tiles.v_stride;
     int32_t d = 0;
     for (; d + 2 * V::kLanes <= tiles.v_stride; d += 2 * V::kLanes)
       tile_page_values<V, B, kRows, 2>(block.values, first, end, bytes, tiles.factors + m, to,
@@ -343,7 +369,8 @@ void coded_tile_block(const CodedCall<V>& call, const CodedTiles<V>& tiles,
       queries, [&](auto count, int m) __attribute__((always_inline)) {
         add_hot<V, decltype(count)::value>(call, block.begin, queries + m, OwnPages<V>(),
                                            tiles.score + m * kBlockTokens,
-                                           sums + int64_t{m} * tiles.v_stride, tiles.v_stride);
+                                           sums.numbers + int64_t{m} * tiles.v_stride,
+                                           tiles.v_stride);
       });
 }
 
@@ -365,27 +392,36 @@ void attend_coded_chunk(const CodedCall<V>& call, const CodedTiles<V>& tiles,
     for (int32_t m = 0; m < rows; ++m) {
       const int32_t index = min(begin + tile + m, end - 1);
       CodedQuery<V>& query = tiles.queries[tile + m];
-      code_query<V, B>(coded, args, index / args.group, index % args.group, query,
-                       bytes_at(tiles.high, tile) + 4 * m,
-                       kWide ? bytes_at(tiles.low, tile) + 4 * m : nullptr, 4 * rows);
+      start_coded<V>(coded, args, index / args.group, index % args.group, query,
+                     tiles.turned + int64_t{tile + m} * coded.k_dim);
       first = min(first, query.seen.begin);
       last = max(last, query.seen.end);
       codes_last = max(codes_last, query.own);
     }
     total = tile + rows;
   }
-  for (int64_t i = 0; i < int64_t{total} * tiles.v_stride; ++i) tiles.sums[i] = 0;
+  rotate<V, B>(coded.k_rotation, false, total, tiles.turned);
+  for (int32_t tile = 0; tile < count; tile += tile_rows<V>(count - tile)) {
+    const int32_t rows = tile_rows<V>(count - tile);
+    for (int32_t m = 0; m < rows; ++m)
+      code_query<V, B>(coded, tiles.queries[tile + m], bytes_at(tiles.high, tile) + 4 * m,
+                       kWide ? bytes_at(tiles.low, tile) + 4 * m : nullptr, 4 * rows);
+  }
+  for (int64_t i = 0; i < int64_t{total} * tiles.v_stride; ++i)
+    tiles.sums[i] = tiles.numbers[i] = 0;
 
   CodedBlock<V> block;
   for (block.begin = first / kBlockTokens * kBlockTokens; block.begin < last;
        block.begin += kBlockTokens) {
     const int first_page = max(max(first, kPageTokens) - block.begin, 0) / kPageTokens;
     const int end_page = min(codes_last - block.begin, kBlockTokens) / kPageTokens;
+    for (int p = 0; p < kBlockPages; ++p) {
+      const int32_t next = block.begin / kPageTokens + kBlockPages + p;
+      block.next[p] = next < codes_last / kPageTokens ? call.page(next) : nullptr;
+    }
     for (int p = first_page; p < end_page; ++p) {
       const uint8_t* const page = call.page(block.begin / kPageTokens + p);
       const uint8_t* const codes = page + value_codes_at(coded);
-      const int32_t ahead = block.begin / kPageTokens + p + kPagesAhead;
-      if (ahead < codes_last / kPageTokens) prefetch(call.page(ahead), coded_head_bytes(coded));
       block.pages[p] = block.keys[p] = page;
       block.values[p] = codes;
       if constexpr (!kWide) {
@@ -402,25 +438,23 @@ void attend_coded_chunk(const CodedCall<V>& call, const CodedTiles<V>& tiles,
     for (int32_t tile = 0; tile < count; tile += tile_rows<V>(count - tile)) {
       const uint8_t* const high = bytes_at(tiles.high, tile);
       const uint8_t* const low = bytes_at(tiles.low, tile);
-      float* const sums = tiles.sums + int64_t{tile} * tiles.v_stride;
-      CodedQuery<V>* const queries = tiles.queries + tile;
       constexpr int kRows = V::kTileRows;
       switch (tile_rows<V>(count - tile)) {
         case kRows:
-          coded_tile_block<V, B, kRows, kWide>(call, tiles, block, high, low, queries, sums);
+          coded_tile_block<V, B, kRows, kWide>(call, tiles, block, high, low, tile);
           break;
         case kRows / 3 * 2:
-          coded_tile_block<V, B, kRows / 3 * 2, kWide>(call, tiles, block, high, low, queries,
-                                                       sums);
+          coded_tile_block<V, B, kRows / 3 * 2, kWide>(call, tiles, block, high, low, tile);
           break;
         default:
-          coded_tile_block<V, B, kRows / 3, kWide>(call, tiles, block, high, low, queries, sums);
+          coded_tile_block<V, B, kRows / 3, kWide>(call, tiles, block, high, low, tile);
       }
     }
   }
+  turn_sums_back<V, B>(coded, count, tiles.v_stride, tiles.queries, tiles.sums);
   for (int32_t i = 0; i < count; ++i)
-    finish_coded(call, (begin + i) / args.group, (begin + i) % args.group, tiles.queries[i],
-                 tiles.sums + int64_t{i} * tiles.v_stride);
+    finish_coded<V>(call, (begin + i) / args.group, (begin + i) % args.group, tiles.queries[i],
+                    tiles.sums_of(i));
 }
 
 template <class V, class B, int kKeyBits, int kValueBits>

@@ -7,6 +7,7 @@
 #include "kernels/codebook.h"
 #include "kernels/coded_layout.h"
 #include "kernels/simd/attend_block.h"
+#include "kernels/simd/rotate.h"
 
 namespace weir::kernels::simd {
 
@@ -15,10 +16,17 @@ template <class V>
 struct CodedQuery {
   Query<V> seen;
   const float* q = nullptr;
+  const float* turned = nullptr;
   int32_t own = 0;                    // Its own page begins here: what lies before is codes.
   float unit = 0;                     // Of a product with integers, scales of keys aside.
   int32_t high_sum = 0, low_sum = 0;  // Of its bytes, times 255.
-  float shift = 0;                    // Added to each number of the output at the end.
+  float shift = 0;                    // Added to each of its sums of codes at the end.
+};
+
+// A query's values so far: those that are codes, turned, and those that are not.
+struct CodedSums {
+  float* coded = nullptr;
+  float* numbers = nullptr;
 };
 
 // Everything a call is told, and where pages lie.
@@ -55,19 +63,32 @@ template <class V>
   return {max(seen.begin, query.own - block), seen.end};
 }
 
-// What query byte i of a step of four, in a row of queries' steps, is: bytes + i / 4 * stride + i
-// % 4. `low` is null, but with keys of 8 bits.
-template <class V, class B>
-void code_query(const CodedPages& coded, const AttendArgs& args, int32_t row, int32_t head,
-                CodedQuery<V>& query, uint8_t* high, uint8_t* low, int32_t stride) {
-  using Float = typename V::Float;
+// Begins a query, whose numbers are copied to where they are to be turned.
+template <class V>
+[[gnu::always_inline]] inline void start_coded(const CodedPages& coded, const AttendArgs& args,
+                                               int32_t row, int32_t head, CodedQuery<V>& query,
+                                               float* turned) {
   start(query.seen, args, row);
   query.own = (args.first_position + row) / kPageTokens * kPageTokens;
   query.q = args.q + row * args.q_stride + int64_t{head} * coded.k_dim;
+  query.turned = turned;
   query.shift = 0;
+  for (int32_t i = 0; i < coded.k_dim; i += V::kLanes) {
+    const typename V::Mask lanes = V::first(min(coded.k_dim - i, V::kLanes));
+    V::store(turned + i, V::load(query.q + i, lanes), lanes);
+  }
+}
+
+// The integers of a query that is turned. Byte i of a step of four, in a row of queries' steps: at
+// bytes + i / 4 * stride + i % 4. `low` is null, but with keys of 8 bits.
+template <class V, class B>
+void code_query(const CodedPages& coded, CodedQuery<V>& query, uint8_t* high, uint8_t* low,
+                int32_t stride) {
+  using Float = typename V::Float;
+  const float* const turned = query.turned;
   Float most = V::zero(), spoilt = V::zero();
   for (int32_t i = 0; i < coded.k_dim; i += V::kLanes) {
-    const Float x = V::load(query.q + i, V::first(min(coded.k_dim - i, V::kLanes)));
+    const Float x = V::load(turned + i, V::first(min(coded.k_dim - i, V::kLanes)));
     most = V::max(V::max(x, V::zero() - x), most);
     spoilt = V::fma(x, V::zero(), spoilt);
   }
@@ -79,11 +100,15 @@ void code_query(const CodedPages& coded, const AttendArgs& args, int32_t row, in
   typename B::Int high_sum = B::zero(), low_sum = B::zero();
   for (int32_t i = 0; i < coded.k_dim; i += V::kLanes) {
     const int32_t n = min(coded.k_dim - i, V::kLanes);
-    const Float x = V::load(query.q + i, V::first(n)) * V::broadcast(inverse);
+    const Float x = V::load(turned + i, V::first(n)) * V::broadcast(inverse);
     typename B::Int b = bad == 0 ? B::to_int(x) : B::zero();
     uint8_t bytes[V::kLanes];
     const auto put = [&](typename B::Int lanes, uint8_t * to) __attribute__((always_inline)) {
       B::store_low(bytes, lanes);
+      if (stride == 4 && i + V::kLanes <= coded.k_dim) {
+        __builtin_memcpy(to + i, bytes, V::kLanes);
+        return;
+      }
       for (int32_t k = 0; k < V::kLanes && i + k < key_lines(coded.k_dim, 4) * 8; k += 4)
         __builtin_memcpy(to + int64_t{i + k} / 4 * stride, bytes + k, 4);
     };
@@ -116,7 +141,7 @@ template <class V, class B, int G>
       const typename V::Float m = B::load_signed(means + at);
       const auto lanes = lanes_at(at);
       repeat<G>([&](auto h) __attribute__((always_inline)) {
-        sum[h][s] = V::fma(V::load(queries[h].q + at, lanes), m, sum[h][s]);
+        sum[h][s] = V::fma(V::load(queries[h].turned + at, lanes), m, sum[h][s]);
       });
     });
   };
@@ -222,27 +247,32 @@ template <class V, class B, int kBits, int kStep>
   }
 }
 
-// score[h][t] = q[h] . k[t] for all tokens of a page that is not codes, of G queries.
-template <class V, int G>
-[[gnu::always_inline]] inline void hot_scores(const uint16_t* keys, int32_t k_dim,
-                                              const CodedQuery<V>* queries, float* score) {
+// score[p][h][t] = q[h] . k[t] for all tokens of P pages that are not codes, of G queries. Two pages
+// at once where there is a first page beside a row's own: an addition waits for the one before it.
+template <class V, int G, int P>
+[[gnu::always_inline]] inline void hot_scores(const uint16_t* const (&keys)[P], int32_t k_dim,
+                                              const CodedQuery<V>* queries,
+                                              float* const (&score)[P]) {
+  constexpr int kN = 2 * P;
   const float* q[G];
   repeat<G>([&](auto h) __attribute__((always_inline)) { q[h] = queries[h].q; });
   for (int t = 0; t < kPageTokens; t += 2 * V::kLanes) {
-    typename V::Float sum[G][2];
-    repeat<G * 2>([&](auto i) __attribute__((always_inline)) { sum[i / 2][i % 2] = V::zero(); });
+    typename V::Float sum[G][kN];
+    repeat<G * kN>([&](auto i) __attribute__((always_inline)) { sum[i / kN][i % kN] = V::zero(); });
     for (int64_t d = 0; d < k_dim; ++d) {
-      const typename V::Float k0 = V::load(keys + d * kPageTokens + t);
-      const typename V::Float k1 = V::load(keys + d * kPageTokens + t + V::kLanes);
+      typename V::Float k[kN];
+      repeat<kN>([&](auto v) __attribute__((always_inline)) {
+        k[v] = V::load(keys[v / 2] + d * kPageTokens + t + v % 2 * V::kLanes);
+      });
       repeat<G>([&](auto h) __attribute__((always_inline)) {
         const typename V::Float x = V::broadcast(q[h][d]);
-        sum[h][0] = V::fma(x, k0, sum[h][0]);
-        sum[h][1] = V::fma(x, k1, sum[h][1]);
+        repeat<kN>([&](auto v)
+                       __attribute__((always_inline)) { sum[h][v] = V::fma(x, k[v], sum[h][v]); });
       });
     }
-    repeat<G * 2>([&](auto i) __attribute__((always_inline)) {
-      constexpr int kH = decltype(i)::value / 2, kV = decltype(i)::value % 2;
-      V::store(score + kH * kBlockTokens + t + kV * V::kLanes, sum[kH][kV]);
+    repeat<G * kN>([&](auto i) __attribute__((always_inline)) {
+      constexpr int kH = decltype(i)::value / kN, kV = decltype(i)::value % kN;
+      V::store(score[kV / 2] + kH * kBlockTokens + t + kV % 2 * V::kLanes, sum[kH][kV]);
     });
   }
 }
@@ -290,19 +320,32 @@ template <class V, int G>
                              V::first(min(v_dim - d, V::kLanes)));
 }
 
-// The output of a query: its sum, shifted, over the sum of exponentials. Adding 0 makes -0 a 0,
-// which pages that another query sees as well must not decide.
+// Turns the shifted sums of codes back, of `count` queries, `stride` apart.
+template <class V, class B>
+void turn_sums_back(const CodedPages& coded, int32_t count, int32_t stride,
+                    const CodedQuery<V>* queries, float* sums) {
+  for (int32_t i = 0; i < count; ++i) {
+    const typename V::Float shift = V::broadcast(queries[i].shift);
+    float* const sum = sums + int64_t{i} * stride;
+    for (int32_t d = 0; d < stride; d += V::kLanes) V::store(sum + d, V::load(sum + d) + shift);
+  }
+  if (stride == coded.v_dim) return rotate<V, B>(coded.v_rotation, true, count, sums);
+  for (int32_t i = 0; i < count; ++i)
+    rotate<V, B>(coded.v_rotation, true, 1, sums + int64_t{i} * stride);
+}
+
+// The output of a query: its sum of codes, turned back, and that of numbers, over the sum of
+// exponentials. Adding 0 makes -0 a 0, which pages that another query sees as well must not decide.
 template <class V>
 [[gnu::always_inline]] inline void finish_coded(const CodedCall<V>& call, int32_t row, int32_t head,
-                                                const CodedQuery<V>& query, const float* sums) {
+                                                const CodedQuery<V>& query, const CodedSums& sums) {
   const AttendArgs& args = call.args;
   const typename V::Float inverse = V::broadcast(inverse_sum<V>(args, query.seen, head));
-  const typename V::Float shift = V::broadcast(query.shift);
-  float* const out = args.out + row * args.out_stride + int64_t{head} * call.coded.v_dim;
-  for (int32_t d = 0; d < call.coded.v_dim; d += V::kLanes) {
-    const int32_t n = min(call.coded.v_dim - d, V::kLanes);
-    V::store(out + d, (V::load(sums + d) + shift) * inverse + V::zero(), V::first(n));
-  }
+  const int32_t dim = call.coded.v_dim;
+  float* const out = args.out + row * args.out_stride + int64_t{head} * dim;
+  for (int32_t d = 0; d < dim; d += V::kLanes)
+    V::store(out + d, (V::load(sums.numbers + d) + V::load(sums.coded + d)) * inverse + V::zero(),
+             V::first(min(dim - d, V::kLanes)));
 }
 
 }  // namespace weir::kernels::simd

@@ -8,6 +8,7 @@
 #include "kernels/coded_layout.h"
 #include "kernels/coded_ops.h"
 #include "kernels/simd/math.h"
+#include "kernels/simd/rotate.h"
 
 namespace weir::kernels::simd {
 
@@ -174,9 +175,9 @@ void put_key_codes(const float* r, int32_t dim, const TokenScales& scales, uint8
   }
 }
 
-// Lines of value codes; dimensions in lanes.
+// Lines of value codes, of numbers [32][dim]; dimensions in lanes.
 template <class V, class B, int kBits>
-void put_value_codes(const uint16_t* values, int32_t dim, const TokenScales& scales, uint8_t* out) {
+void put_value_codes(const float* values, int32_t dim, const TokenScales& scales, uint8_t* out) {
   using Int = typename B::Int;
   for (int32_t i = 0; i < dim; i += V::kLanes) {
     const typename V::Mask lanes = V::first(min(dim - i, V::kLanes));
@@ -217,9 +218,9 @@ void put_value_codes(const uint16_t* values, int32_t dim, const TokenScales& sca
   }
 }
 
-// Keys less their mean, [dim][32]; the mean goes to the page.
+// Keys r [dim][32] less their mean, which goes to the page.
 template <class V, class B>
-void centre_keys(const CodedPages& to, const uint16_t* keys, float* r, uint8_t* out) {
+void centre_keys(const CodedPages& to, float* r, uint8_t* out) {
   using Float = typename V::Float;
   constexpr int kVecs = kPageTokens / V::kLanes;
   float* const mean = r + int64_t{to.k_dim} * kPageTokens;  // After them.
@@ -227,8 +228,7 @@ void centre_keys(const CodedPages& to, const uint16_t* keys, float* r, uint8_t* 
   for (int32_t i = 0; i < to.k_dim; ++i) {
     Float x[kVecs];
     repeat<kVecs>([&](auto v) __attribute__((always_inline)) {
-      x[v] = V::load(keys + i * kPageTokens + v * V::kLanes);
-      V::store(r + i * kPageTokens + v * V::kLanes, x[v]);
+      x[v] = V::load(r + i * kPageTokens + v * V::kLanes);
     });
     constexpr int kSums = kVecs / 2;
     Float sum[kSums];  // Token t and t + 16.
@@ -257,22 +257,28 @@ void centre_keys(const CodedPages& to, const uint16_t* keys, float* r, uint8_t* 
   }
 }
 
-// Values with tokens in lanes, [dim][32].
-template <class V>
-void turn_values(const uint16_t* values, int32_t dim, float* r) {
-  for (int32_t i = 0; i < dim; i += V::kLanes) {
-    const int32_t n = min(dim - i, V::kLanes);
-    for (int t = 0; t < kPageTokens; t += V::kLanes) {
+// to[c][r] = from[r][c], of numbers or halves.
+template <class V, class E>
+void transpose(const E* from, int32_t rows, int32_t columns, float* to) {
+  for (int32_t r = 0; r < rows; r += V::kLanes)
+    for (int32_t c = 0; c < columns; c += V::kLanes) {
+      const int32_t n_rows = min(rows - r, V::kLanes), n_columns = min(columns - c, V::kLanes);
       typename V::Float square[V::kLanes];
       repeat<V::kLanes>([&](auto k) __attribute__((always_inline)) {
-        square[k] = V::load(values + int64_t{t + k} * dim + i, V::first(n));
+        square[k] = k < n_rows ? V::load(from + int64_t{r + k} * columns + c, V::first(n_columns))
+                               : V::zero();
       });
       V::transpose(square);
       repeat<V::kLanes>([&](auto k) __attribute__((always_inline)) {
-        if (k < n) V::store(r + (i + k) * kPageTokens + t, square[k]);
+        if (k < n_columns) V::store(to + int64_t{c + k} * rows + r, square[k], V::first(n_rows));
       });
     }
-  }
+}
+
+// n halves as numbers; n is a multiple of a vector.
+template <class V>
+void widen_numbers(const uint16_t* from, int32_t n, float* to) {
+  for (int32_t i = 0; i < n; i += V::kLanes) V::store(to + i, V::load(from + i));
 }
 
 template <class V>
@@ -287,8 +293,8 @@ void encode_keys(const CodedPages& to, const float* r, TokenScales& scales, uint
   put_key_codes<V, B, kBits>(r, to.k_dim, scales, out);
 }
 template <class V, class B, int kBits>
-void encode_values(const CodedPages& to, const uint16_t* values, const float* r,
-                   TokenScales& scales, uint8_t* out) {
+void encode_values(const CodedPages& to, const float* values, const float* r, TokenScales& scales,
+                   uint8_t* out) {
   find_page_scales<V, kBits>(r, to.v_dim, false, scales);
   put_value_codes<V, B, kBits>(values, to.v_dim, scales, out + value_codes_at(to));
 }
@@ -300,24 +306,32 @@ void encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t
   const auto* const keys = reinterpret_cast<const uint16_t*>(hot.base + hot_page * hot.page_bytes +
                                                              head * hot.head_bytes);
   const uint16_t* const values = keys + int64_t{to.k_dim} * kPageTokens;
+  // A page of numbers, tokens in lanes, and a mean; and the same numbers token by token.
+  static_assert((2 * kPageTokens + 1) * kCodedDimMax * int64_t{sizeof(float)} <= kScratchBytes);
   auto* const r = static_cast<float*>(scratch);
+  float* const tokens = r + (kPageTokens + 1) * kCodedDimMax;
   TokenScales key_scales, value_scales;
   // What is beyond the numbers of a line, or of a byte for each dimension, is zeros.
   for (int64_t i = key_scales_at(to); i < value_codes_at(to); ++i) out[i] = 0;
-  centre_keys<V, B>(to, keys, r, out);
+  transpose<V>(keys, to.k_dim, kPageTokens, tokens);
+  rotate<V, B>(to.k_rotation, false, kPageTokens, tokens);
+  transpose<V>(tokens, kPageTokens, to.k_dim, r);
+  centre_keys<V, B>(to, r, out);
   to.k_bits == 4 ? encode_keys<V, B, 4>(to, r, key_scales, out)
                  : encode_keys<V, B, 8>(to, r, key_scales, out);
   for (int64_t i = value_codes_at(to); i < coded_head_bytes(to); ++i) out[i] = 0;
-  turn_values<V>(values, to.v_dim, r);
+  widen_numbers<V>(values, kPageTokens * to.v_dim, tokens);
+  rotate<V, B>(to.v_rotation, false, kPageTokens, tokens);
+  transpose<V>(tokens, kPageTokens, to.v_dim, r);
   switch (to.v_bits) {
     case 3:
-      encode_values<V, B, 3>(to, values, r, value_scales, out);
+      encode_values<V, B, 3>(to, tokens, r, value_scales, out);
       break;
     case 4:
-      encode_values<V, B, 4>(to, values, r, value_scales, out);
+      encode_values<V, B, 4>(to, tokens, r, value_scales, out);
       break;
     default:
-      encode_values<V, B, 8>(to, values, r, value_scales, out);
+      encode_values<V, B, 8>(to, tokens, r, value_scales, out);
   }
   // So a value that is not finite spoils all that sees its token.
   for (int t = 0; t < kPageTokens; ++t)

@@ -321,8 +321,6 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
     if (part != kV) turn_heads(pass, part, row, first, heads, head);
     if (part == kV && spec_.v_norm)
       normalise(pass.ops, {.eps = spec_.qk_norm_eps}, head, spec_.v_dim(), 0, heads, head);
-    if (const kv::CodedLayer* coded = pass.kv.coded(memory_))
-      codes_of(pass).rotate(part == kV ? coded->values : coded->keys, /*back=*/false, heads, head);
     if (part != kQ) store_heads(pass, part, row, first, heads, head);
   }
 }
@@ -367,7 +365,7 @@ void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32
 // The blocks that this pass completes become codes, before any row reads them as such. Of those
 // that others have computed the codes are there, and a sequence's first block stays what it is.
 void AttentionLayer::encode_pages(const Pass& pass) const {
-  const kv::CodedLayer* const coded = pass.kv.coded(memory_);
+  const kernels::CodedPages* const coded = pass.kv.coded(memory_);
   if (coded == nullptr || k_.n == 0) return;
   const auto first_of = [&](const BatchSlice& slice) {
     return std::max({pass.ws.position[slice.row_begin] / kernels::kPageTokens,
@@ -392,7 +390,7 @@ void AttentionLayer::encode_pages(const Pass& pass) const {
     const BatchSlice& slice = pass.batch.slices[at];
     const auto of_slice = static_cast<int32_t>(block - begin);
     const int32_t index = first_of(slice) + of_slice / spec_.num_kv_heads;
-    codes_of(pass).encode_page(coded->pages, slice.memory.pages(pass.kv.group_of(memory_))[index],
+    codes_of(pass).encode_page(*coded, slice.memory.pages(pass.kv.group_of(memory_))[index],
                                pass.kv.layer(memory_), pass.hot_pages_of(slice)[index],
                                of_slice % spec_.num_kv_heads, pass.scratch());
   });
@@ -462,13 +460,8 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
 void AttentionLayer::attend_rows(const Pass& pass, const BatchSlice& slice, int32_t row,
                                  kernels::AttendArgs args) const {
   const int32_t rows = args.rows;
-  if (const kv::CodedLayer* coded = pass.kv.coded(memory_)) {
-    const kernels::CodedOps& ops = codes_of(pass);
-    ops.attend(coded->pages, pass.kv.layer(memory_), pass.hot_pages_of(slice), args);
-    for (int32_t r = 0; r < rows; ++r)
-      ops.rotate(coded->values, /*back=*/true, args.group, args.out + r * args.out_stride);
-    return;
-  }
+  if (const kernels::CodedPages* coded = pass.kv.coded(memory_))
+    return codes_of(pass).attend(*coded, pass.kv.layer(memory_), pass.hot_pages_of(slice), args);
   const int32_t plain =
       row < pass.prompt_begin
           ? rows
