@@ -104,11 +104,9 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_
 void Api::Impl::begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange,
                             PreparedBatch prepared) {
   exchange->set_ignored(prepared.ignored);
-  const uint64_t first_id = next_request_id;
-  next_request_id += prepared.prompts.size();
   ServedModel& model = *use->model;
   const auto answer =
-      std::make_shared<BatchAnswer>(model.host, exchange, std::move(prepared), first_id);
+      std::make_shared<BatchAnswer>(model.host, exchange, std::move(prepared), next_request_id);
   if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
     return exchange->respond_refusal(*refusal);
   enter_queue(model, exchange, 1, [this, &model, exchange, answer] {

@@ -294,6 +294,7 @@ void Api::Impl::tick_model(ServedModel& model, sched::Clock::time_point now, dou
   }
   for (const std::shared_ptr<BatchAnswer>& batch : model.batches) {
     batch->expire(now);
+    batch->keep_alive(now);
     oldest_s = std::max(oldest_s, batch->waiting_seconds(now));
   }
   expire_entries(model, now);
