@@ -33,7 +33,7 @@ class CpuExecutor final : public Executor, private model::RowSink {
   bool advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) override;
   Drafter* drafter() override { return drafter_ ? &*drafter_ : nullptr; }
   Encoder* encoder() override { return encoder_; }
-  // What reads pictures for the model, before weights are placed. It outlives the executor.
+  // What reads pictures and sounds for the model, before weights are placed. It outlives the executor.
   void use(Encoder& encoder) { encoder_ = &encoder; }
   std::string lost_weights() const override;
   void rest() override;
@@ -61,7 +61,7 @@ class CpuExecutor final : public Executor, private model::RowSink {
   ThreadTeam& team_;
   std::optional<kv::KvCache> cache_;
   std::optional<CpuDrafter> drafter_;
-  Encoder* encoder_ = nullptr;  // Null: prompts have no pictures.
+  Encoder* encoder_ = nullptr;  // Null: prompts have neither.
   std::vector<sample::SamplerScratch> scratch_;  // By team member.
   std::array<Running, 2> lanes_;
   const StepWork* work_ = nullptr;  // Of the call of advance() at hand.

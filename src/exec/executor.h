@@ -79,7 +79,7 @@ class Executor {
 
   // What drafts beside its steps; null: nothing does. REQUIRES: its memory is taken.
   virtual Drafter* drafter() { return nullptr; }
-  // What makes features of pictures; null: prompts have none.
+  // What makes features of pictures and sounds; null: prompts have none.
   virtual Encoder* encoder() { return nullptr; }
 
   // Why the weights are not any more what was placed; empty: they are.

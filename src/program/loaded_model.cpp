@@ -43,7 +43,7 @@ std::unique_ptr<exec::Executor> make_executor(model::Model& model, ImageTower& t
                                               const kernels::Ops& ops, ThreadTeam& team) {
   auto executor = std::make_unique<exec::CpuExecutor>(model, ops, team);
   if (tower.loaded()) {
-    tower.runs = std::make_unique<exec::CpuEncoder>(*tower.encoder, team);
+    tower.runs = std::make_unique<exec::CpuEncoder>(tower.encoder.get(), nullptr, team);
     executor->use(*tower.runs);
   }
   return executor;

@@ -143,7 +143,7 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   if (idle_before) {
     publish(other);
     plan_done = state.scheduler.open().plan;  // The step that is planned has no rows.
-    if (state.pictures) state.pictures->settle(plan_done);
+    if (state.features) state.features->settle(plan_done);
     prepare(other, /*other_runs=*/false);
   } else {
     spare = &other;
@@ -156,12 +156,12 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
     execute_slab(seconds(Clock::now() - begin));
   }
   coming = 1 - coming;
-  const bool encodes = state.pictures && state.pictures->busy();
+  const bool encodes = state.features && state.features->busy();
   if (encodes) {
-    // Clients have their tokens before pictures are encoded for as long as the step has taken.
+    // Clients have their tokens before media are encoded for as long as the step has taken.
     publish_others(waiting);
     if (!idle_before) publish_turn();
-    if (const auto failed = state.pictures->advance(seconds(Clock::now() - begin)))
+    if (const auto failed = state.features->advance(seconds(Clock::now() - begin)))
       for (Sequence* seq : failed->sequences) state.fail(seq, failed->why);
   }
   if (!idle_before || slab_runs || encodes) rest_time = begin + rest_after;
@@ -250,7 +250,7 @@ void Engine::Impl::end_slab() {
 void Engine::Impl::publish(StepBuffer& ran) {
   publisher.publish(ran);
   plan_done = std::max(plan_done, ran.plan);
-  if (state.pictures) state.pictures->settle(plan_done);
+  if (state.features) state.features->settle(plan_done);
   note_steps(state.scheduler.open().plan);
   if (state.published) update_gauges();
   wake_readers();

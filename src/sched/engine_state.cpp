@@ -59,7 +59,7 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
     scheduler.use_disk(loads.emplace(memory, pages, *disk, context_max));
   }
   if (exec::Encoder* encoder = executor.encoder())
-    scheduler.use_pictures(pictures.emplace(*encoder, facts.spec->hidden_size,
+    scheduler.use_features(features.emplace(*encoder, facts.spec->hidden_size,
                                             options.image_cache_bytes, stats));
   CHECK(handle.queue_max_ <= limits.queue_max);
   CHECK(!memory.has_states() || pages.state_slots().running >= limits.running_max);
@@ -82,7 +82,7 @@ void EngineState::finish(Sequence* seq, FinishReason reason) {
 
 // No step refers to it.
 void EngineState::give_back(Sequence* seq) {
-  if (pictures) pictures->let_go(seq);
+  if (features) features->let_go(seq);
   sequences.give_back(seq);
 }
 
@@ -115,21 +115,22 @@ void EngineState::release(const StepBuffer& step) {
 // usual step has; if such a step is no larger than others, beside a row of each sequence that may
 // run, and drafts.
 MediaLimits EngineState::media_limits() const {
-  if (!pictures) return {};
+  if (!features) return {};
   const int32_t beside = limits.running_max + limits.step_tokens_max / DecodePlanner::kDraftPart;
   const int32_t rows = limits.slab_tokens_max > 0
                            ? limits.slab_tokens_max
                            : limits.rows_max() - std::min(beside, limits.step_tokens_max);
-  return {.taken = true,
-          .row_bytes = pictures->bytes_of_rows(1),
-          .features_bytes_max = pictures->bytes_max(),
+  return {.pictures = features->takes_pictures(),
+          .sounds = features->takes_sounds(),
+          .row_bytes = features->bytes_of_rows(1),
+          .features_bytes_max = features->bytes_max(),
           .both_ways = limits.both_ways,
           .span_tokens_max = rows,
           .three_positions = model::has_three_positions(*facts.spec)};
 }
 
 void EngineState::check() const {
-  if (pictures) pictures->check();
+  if (features) features->check();
   scheduler.open().check();
   const auto open = std::ranges::count_if(
       sequences.all(), [](const Sequence& seq) { return seq.request != nullptr; });

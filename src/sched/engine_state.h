@@ -12,7 +12,7 @@
 #include "sched/disk_loads.h"
 #include "sched/engine_handle.h"
 #include "sched/engine_options.h"
-#include "sched/pictures.h"
+#include "sched/media_features.h"
 #include "sched/scheduler.h"
 #include "sched/sequence_pool.h"
 #include "sched/step_buffer.h"
@@ -30,7 +30,7 @@ struct EngineState {
   // The step has ended, or will never run: it refers to its sequences no more.
   void release(const StepBuffer& step);
   void check() const;
-  // What a request may have of pictures.
+  // What a request may have of pictures and sounds.
   MediaLimits media_limits() const;
 
   exec::Executor& executor;
@@ -45,7 +45,7 @@ struct EngineState {
   Scheduler scheduler;
   kv::disk::DiskCache* const disk;  // Null: there is none,
   std::optional<DiskLoads> loads;   // and no loads.
-  std::optional<Pictures> pictures;  // None: the model takes none.
+  std::optional<MediaFeatures> features;  // None: the model takes none.
   SequencePool sequences;
 
   StepBuffer* running = nullptr;  // The step that is computed.

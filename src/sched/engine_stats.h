@@ -131,14 +131,19 @@ struct EngineStats : FigureList {
   Figure<Histogram> queue_time{*this, "queue_seconds", "From arrival to the first planned slice."};
   Figure<Histogram> step_time{*this, "step_seconds", "Duration of a forward pass."};
 
-  // Of a model that reads pictures; 0 for others.
+  // Of a model that reads pictures or sounds; 0 for others.
   Figure<Counter> image_encoded{*this, "image_encoded", "Pictures whose features were computed."};
   Figure<Counter> image_hits{*this, "image_cache_hits",
                              "Pictures whose features the image cache had."};
   Figure<Gauge> image_seconds{*this, "image_encode_seconds",
                               "Time that the features of pictures have taken."};
   Figure<Gauge> image_bytes{*this, "image_cache_bytes",
-                            "Memory of pictures' features that are kept."};
+                            "Memory of pictures' and sounds' features that are kept."};
+  Figure<Counter> audio_encoded{*this, "audio_encoded", "Sounds whose features were computed."};
+  Figure<Counter> audio_hits{*this, "audio_cache_hits",
+                             "Sounds whose features the image cache had."};
+  Figure<Gauge> audio_seconds{*this, "audio_encode_seconds",
+                              "Time that the features of sounds have taken."};
 
   // Of prompts and of answers together. Not in the list: pages show it by another name only.
   Histogram step_tokens{Histogram::Scale::kCounts};

@@ -12,7 +12,7 @@ namespace weir::sched {
 
 namespace {
 
-// Of its tokens and its pictures.
+// Of its tokens and its media.
 uint64_t hash_of_prompt(const Request& request) {
   const auto tokens = static_cast<int32_t>(request.prompt.size());
   const std::array<MediaHash, 2> parts = {

@@ -20,7 +20,7 @@
 namespace weir::sched {
 
 class DiskLoads;
-class Pictures;
+class MediaFeatures;
 
 class OpenSequences {
  public:
@@ -58,7 +58,7 @@ class OpenSequences {
   Shares shares;
   uint64_t plan = 1;  // The number of the plan that is made; 0 is none.
   DiskLoads* disk = nullptr;     // Null: nothing is kept on disk.
-  Pictures* pictures = nullptr;  // Null: prompts have none.
+  MediaFeatures* features = nullptr;  // Null: prompts have none.
 
  private:
   std::vector<Sequence*> running_;

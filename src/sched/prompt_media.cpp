@@ -11,21 +11,23 @@ namespace weir::sched {
 
 namespace {
 
-Result<void> check_picture(const Picture& picture, int64_t begin, int64_t prompt_tokens) {
+Result<void> check_medium(const Medium& medium, int64_t begin, int64_t prompt_tokens) {
   const auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, what); };
-  if (!picture.input) return wrong("A picture of the prompt has no pixels");
-  if (picture.runs.empty()) return wrong("A picture of the prompt has no rows of features");
-  if (picture.first < begin || picture.end() > prompt_tokens)
-    return wrong("Expected a picture's tokens between " + std::to_string(begin) + " and " +
-                 std::to_string(prompt_tokens) + ", found " + std::to_string(picture.first) +
-                 " to " + std::to_string(picture.end()));
-  const FeatureRun &front = picture.runs.front(), &back = picture.runs.back();
-  if (front.first != picture.first || int64_t{back.first} + back.count != picture.end())
-    return wrong("Expected a picture's tokens to begin and end with a row of features");
-  int64_t end = picture.first - 1;
-  for (const FeatureRun& run : picture.runs) {
+  if (!medium.input) return wrong("A picture or sound of the prompt has no numbers");
+  const std::string name = medium.is_sound() ? "a sound" : "a picture";
+  if (medium.runs.empty()) return wrong("Expected rows of features of " + name + ", found none");
+  if (medium.first < begin || medium.end() > prompt_tokens)
+    return wrong("Expected " + name + "'s tokens between " + std::to_string(begin) + " and " +
+                 std::to_string(prompt_tokens) + ", found " + std::to_string(medium.first) +
+                 " to " + std::to_string(medium.end()));
+  const FeatureRun &front = medium.runs.front(), &back = medium.runs.back();
+  if (front.first != medium.first || int64_t{back.first} + back.count != medium.end())
+    return wrong("Expected " + name + "'s tokens to begin and end with a row of features");
+  int64_t end = medium.first - 1;
+  for (const FeatureRun& run : medium.runs) {
     if (run.count <= 0 || run.first <= end)
-      return wrong("Expected a picture's rows of features in order, with marks between their runs");
+      return wrong("Expected " + name +
+                   "'s rows of features in order, with marks between their runs");
     end = int64_t{run.first} + run.count;
   }
   return {};
@@ -50,30 +52,58 @@ Result<void> check_spans(const PromptMedia& media, int64_t prompt_tokens,
   }
 }
 
+// What an input's hash is of: whole numbers, and the hash of those that an encoder reads.
+class HashWords {
+ public:
+  void add(int64_t number) { words_.push_back(static_cast<uint64_t>(number)); }
+  void add(const media::Size& size) {
+    add(size.width);
+    add(size.height);
+  }
+  void add(std::span<const float> numbers) {
+    for (const uint64_t part : kv::hash128(bytes_of(numbers))) words_.push_back(part);
+  }
+  MediaHash hash() const { return kv::hash128(bytes_of(std::span(words_))); }
+
+ private:
+  template <class T>
+  static std::string_view bytes_of(std::span<T> numbers) {
+    return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
+  }
+
+  std::vector<uint64_t> words_;
+};
+
+// By how much positions after it lie further on than its tokens would have them.
+int32_t shift_past(const Medium& medium) {
+  return medium.is_sound() ? 0 : std::max(medium.grid_rows, medium.grid_columns) - medium.tokens;
+}
+
 }  // namespace
 
 MediaHash hash_of(const PictureInput& input) {
   const media::ImagePlan& plan = input.plan;
-  std::vector<uint64_t> words;
-  const auto add = [&words](int64_t number) { words.push_back(static_cast<uint64_t>(number)); };
-  const auto add_size = [&add](const media::Size& size) {
-    add(size.width);
-    add(size.height);
-  };
-  add_size(plan.canvas);
-  add_size(plan.whole);
-  add(plan.grid.columns);
-  add(plan.grid.rows);
-  for (const media::Size& view : input.pixels.views) add_size(view);
-  const auto bytes_of = [](const auto& numbers) {
-    return std::string_view(reinterpret_cast<const char*>(numbers.data()),
-                            numbers.size() * sizeof(numbers[0]));
-  };
-  for (const uint64_t part : kv::hash128(bytes_of(input.pixels.numbers))) words.push_back(part);
-  return kv::hash128(bytes_of(words));
+  HashWords words;
+  words.add(plan.canvas);
+  words.add(plan.whole);
+  words.add(plan.grid.columns);
+  words.add(plan.grid.rows);
+  for (const media::Size& view : input.pixels.views) words.add(view);
+  words.add(input.pixels.numbers);
+  return words.hash();
 }
 
-int32_t Picture::features() const {
+// A picture's begins with a width, which is never negative.
+MediaHash hash_of(const SoundInput& input) {
+  HashWords words;
+  words.add(-1);
+  words.add(input.frames);
+  words.add(input.heard);
+  words.add(input.numbers);
+  return words.hash();
+}
+
+int32_t Medium::features() const {
   int32_t features = 0;
   for (const FeatureRun& run : runs) features += run.count;
   return features;
@@ -81,20 +111,22 @@ int32_t Picture::features() const {
 
 Result<void> check_media(const PromptMedia& media, int64_t prompt_tokens,
                          const MediaLimits& limits) {
-  if (!limits.taken) return fail(ErrorCode::kInvalid, "This model takes no pictures");
   int64_t begin = 0, rows = 0;
-  for (const Picture& picture : media.pictures) {
-    WEIR_TRY(check_picture(picture, begin, prompt_tokens));
-    const bool one_view = picture.runs.size() == 1 &&
-                          int64_t{picture.grid_rows} * picture.grid_columns == picture.tokens;
-    if (limits.three_positions && !one_view)
+  for (const Medium& medium : media.items) {
+    if (medium.is_sound() ? !limits.sounds : !limits.pictures)
+      return fail(ErrorCode::kInvalid, std::string("This model takes no ") +
+                                           (medium.is_sound() ? "sounds" : "pictures"));
+    WEIR_TRY(check_medium(medium, begin, prompt_tokens));
+    const bool one_view =
+        medium.runs.size() == 1 && int64_t{medium.grid_rows} * medium.grid_columns == medium.tokens;
+    if (limits.three_positions && !medium.is_sound() && !one_view)
       return fail(ErrorCode::kInvalid, "Expected a picture of one view, with its grid");
-    begin = picture.end();
-    rows += picture.features();
+    begin = medium.end();
+    rows += medium.features();
   }
   if (rows * limits.row_bytes > limits.features_bytes_max)
     return fail(ErrorCode::kInvalid,
-                "Expected pictures of at most " +
+                "Expected pictures and sounds of at most " +
                     std::to_string(limits.features_bytes_max / limits.row_bytes) +
                     " tokens together, which is what --image-cache holds; found " +
                     std::to_string(rows));
@@ -104,14 +136,14 @@ Result<void> check_media(const PromptMedia& media, int64_t prompt_tokens,
 MediaHash hash_within(const PromptMedia& media, int32_t begin, int32_t end) {
   struct Part {
     MediaHash hash;
-    int64_t from = 0;  // Where the picture begins, counted from `begin`.
+    int64_t from = 0;  // Where the medium begins, counted from `begin`.
   };
   MediaHash hash{};
-  for (const Picture& picture : media.pictures) {
-    if (picture.end() <= begin) continue;
-    if (picture.first >= end) break;
-    // A chain: of what came before, and of this picture.
-    const std::array<Part, 2> parts = {Part{hash}, {picture.hash, picture.first - begin}};
+  for (const Medium& medium : media.items) {
+    if (medium.end() <= begin) continue;
+    if (medium.first >= end) break;
+    // A chain: of what came before, and of this one.
+    const std::array<Part, 2> parts = {Part{hash}, {medium.hash, medium.first - begin}};
     static_assert(std::has_unique_object_representations_v<Part>);
     hash = kv::hash128({reinterpret_cast<const char*>(&parts), sizeof parts});
   }
@@ -121,11 +153,11 @@ MediaHash hash_within(const PromptMedia& media, int32_t begin, int32_t end) {
 bool same_before(const PromptMedia* a, const PromptMedia* b, int32_t end) {
   if (a == b) return true;
   const auto before = [end](const PromptMedia* media) {
-    if (media == nullptr) return std::span<const Picture>();
-    const auto past = std::ranges::lower_bound(media->pictures, end, {}, &Picture::first);
-    return std::span(media->pictures.begin(), past);
+    if (media == nullptr) return std::span<const Medium>();
+    const auto past = std::ranges::lower_bound(media->items, end, {}, &Medium::first);
+    return std::span(media->items.begin(), past);
   };
-  return std::ranges::equal(before(a), before(b), [](const Picture& x, const Picture& y) {
+  return std::ranges::equal(before(a), before(b), [](const Medium& x, const Medium& y) {
     return x.first == y.first && x.hash == y.hash;
   });
 }
@@ -135,9 +167,9 @@ model::Mask span_after(const PromptMedia& media, model::BothWays both_ways, int3
   if (both_ways == model::BothWays::kNone) return {};
   if (both_ways == model::BothWays::kPrompt)
     return from < prompt_tokens ? model::Mask{0, prompt_tokens} : model::Mask{};
-  for (const Picture& picture : media.pictures) {
-    if (picture.end() <= from) continue;
-    for (const FeatureRun& run : picture.runs)
+  for (const Medium& medium : media.items) {
+    if (medium.end() <= from || medium.is_sound()) continue;
+    for (const FeatureRun& run : medium.runs)
       if (run.first + run.count > from) return {run.first, run.first + run.count};
   }
   return {};
@@ -146,8 +178,8 @@ model::Mask span_after(const PromptMedia& media, model::BothWays both_ways, int3
 void append_prompt(std::span<const int32_t> tokens, const PromptMedia* media, TextIndex& text) {
   size_t at = 0;
   if (media != nullptr)
-    for (const Picture& picture : media->pictures)
-      for (const FeatureRun& run : picture.runs) {
+    for (const Medium& medium : media->items)
+      for (const FeatureRun& run : medium.runs) {
         const auto first = static_cast<size_t>(run.first);
         text.append(tokens.subspan(at, first - at));
         for (int32_t i = 0; i < run.count; ++i) text.append(TextIndex::kNoToken);
@@ -158,25 +190,22 @@ void append_prompt(std::span<const int32_t> tokens, const PromptMedia* media, Te
 
 int32_t shift_of(const PromptMedia& media) {
   int32_t shift = 0;
-  for (const Picture& picture : media.pictures)
-    shift += std::max(picture.grid_rows, picture.grid_columns) - picture.tokens;
+  for (const Medium& medium : media.items) shift += shift_past(medium);
   return shift;
 }
 
 void rope_positions(const PromptMedia& media, int32_t first,
                     std::span<model::RopePosition> positions) {
   int32_t shift = 0;
-  auto picture = media.pictures.begin();
-  const auto past = [&picture] {
-    return std::max(picture->grid_rows, picture->grid_columns) - picture->tokens;
-  };
-  for (int32_t i = first; model::RopePosition& position : positions) {
-    for (; picture != media.pictures.end() && picture->end() <= i; ++picture) shift += past();
+  auto medium = media.items.begin();
+  for (int32_t i = first; model::RopePosition & position : positions) {
+    for (; medium != media.items.end() && medium->end() <= i; ++medium)
+      shift += shift_past(*medium);
     const int32_t text = i + shift;
     position = {text, text, text};
-    if (picture != media.pictures.end() && i >= picture->first) {
-      const int32_t begin = picture->first + shift, at = i - picture->first;
-      position = {begin, begin + at / picture->grid_columns, begin + at % picture->grid_columns};
+    if (medium != media.items.end() && i >= medium->first && !medium->is_sound()) {
+      const int32_t begin = medium->first + shift, at = i - medium->first;
+      position = {begin, begin + at / medium->grid_columns, begin + at % medium->grid_columns};
     }
     ++i;
   }

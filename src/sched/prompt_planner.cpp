@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "sched/pictures.h"
+#include "sched/media_features.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
 
@@ -78,7 +78,7 @@ void PromptPlanner::plan(Step& step, int32_t tokens_max, int32_t beside, int32_t
       count = std::min(count, seq->prompt_length - seq->computed);
     if (seq->media && seq->computed < seq->prompt_length) {
       const bool first = step.prefill_tokens == 0 || seq == waited;
-      count = within_pictures(seq, count, first ? rows_max - step.token_count : 0);
+      count = within_media(seq, count, first ? rows_max - step.token_count : 0);
       if (count == 0) continue;
     }
     open_.memory.grow(seq->memory, seq->computed + count);
@@ -94,11 +94,11 @@ model::Mask PromptPlanner::span_of(const Sequence* seq, int32_t from) const {
   return span_after(*seq->media, open_.limits.both_ways, seq->prompt_length, from);
 }
 
-// How many of the next `count` tokens a slice may have for the sake of pictures; more, up to
+// How many of the next `count` tokens a slice may have for the sake of media; more, up to
 // `whole_max`, where a span must be computed at once.
-int32_t PromptPlanner::within_pictures(const Sequence* seq, int32_t count,
+int32_t PromptPlanner::within_media(const Sequence* seq, int32_t count,
                                        int32_t whole_max) const {
-  const int32_t from = seq->computed, ready = Pictures::ready_until(seq) - from;
+  const int32_t from = seq->computed, ready = MediaFeatures::ready_until(seq) - from;
   count = std::min(count, ready);
   const model::Mask span = span_of(seq, from);
   if (span.begin == span.end) return count;

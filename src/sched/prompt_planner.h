@@ -11,7 +11,7 @@
 // With those, what a prompt shares may reach further than what is computed of it; the rest of it
 // comes in slices like any other.
 //
-// Pictures. Of a prompt whose pictures are not encoded the tokens before the first of those are
+// Media. Of a prompt whose pictures and sounds are not encoded the tokens before the first of those are
 // computed. Where tokens see those after them (model::BothWays), a slice ends within no span of such
 // tokens and has one at most: one that begins with a span waits until the step has room for it, or
 // has the step's prompts to itself, which may make that longer than was asked.
@@ -49,7 +49,7 @@ class PromptPlanner {
   void plan(Step& step, int32_t tokens_max, int32_t beside, int32_t beside_ends, int32_t rows_max);
   const Sequence* oldest_due() const;
   model::Mask span_of(const Sequence* seq, int32_t from) const;
-  int32_t within_pictures(const Sequence* seq, int32_t count, int32_t whole_max) const;
+  int32_t within_media(const Sequence* seq, int32_t count, int32_t whole_max) const;
   void choose(const Step& step);
   void order_by_caller();
   int32_t share_of(const Step& step, const Sequence* seq, int32_t beside);

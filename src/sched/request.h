@@ -66,7 +66,7 @@ struct Request {
 
   uint64_t id = 0;      // Unique in this process; for logs.
   const Prompt prompt;  // Not empty.
-  // The prompt's pictures; null: there are none. Choices of one prompt share them.
+  // The prompt's pictures and sounds; null: there are none. Choices of one prompt share them.
   std::shared_ptr<const PromptMedia> media;
   // What its tokens attend to, of a model with cross attention, which needs it; else null. What is read
   // beside: `probed` is valid as soon as the log has a token or is finished with kStop or kLength.

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "sched/disk_loads.h"
-#include "sched/pictures.h"
+#include "sched/media_features.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
 
@@ -98,7 +98,7 @@ void Scheduler::next_step(Step& step, const PromptTokens& prompt_tokens) {
   admission_.exchange();
   decodes_.plan(step, with_prompts ? prompt_tokens.max : 0);
   admission_.admit();
-  if (open_.pictures != nullptr) open_.pictures->look(open_.running());
+  if (open_.features != nullptr) open_.features->look(open_.running());
   if (with_prompts)
     prompts_.plan_step(step, std::min(prompt_tokens.max, limits.step_tokens_max - step.token_count),
                   prompt_tokens.beside_decoders);

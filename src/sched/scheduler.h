@@ -39,8 +39,8 @@ class Scheduler {
   // Sequences that are submitted from here on may find blocks on disk. `loads` outlives the
   // scheduler.
   void use_disk(DiskLoads& loads) { open_.disk = &loads; }
-  // Prompts may have pictures. `pictures` outlives the scheduler.
-  void use_pictures(Pictures& pictures) { open_.pictures = &pictures; }
+  // Prompts may have pictures or sounds. `features` outlives the scheduler.
+  void use_features(MediaFeatures& features) { open_.features = &features; }
   // What is submitted and not removed.
   const OpenSequences& open() const { return open_; }
 

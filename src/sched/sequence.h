@@ -24,7 +24,7 @@
 #include "kv/holding.h"
 #include "kv/prefix_cache.h"
 #include "sample/sampler.h"
-#include "sched/image_cache.h"
+#include "sched/feature_cache.h"
 #include "sched/request.h"
 
 namespace weir::sched {
@@ -90,10 +90,10 @@ struct Sequence final : kv::TokenKeys {
   std::shared_ptr<const PromptMedia> media;  // The request's, likewise.
   // Where positions are three numbers: Batch::rope_shift of what comes after its pictures.
   int32_t rope_shift = 0;
-  // Of its pictures the features that it has pinned, or null (pictures.h); empty: none. The plan with
-  // the last slice that has rows of them.
-  std::vector<ImageCache::Entry*> pictures;
-  uint64_t pictures_plan = 0;
+  // Of its media the features that it has pinned, or null (media_features.h); empty: none. The plan
+  // with the last slice that has rows of them.
+  std::vector<FeatureCache::Entry*> features;
+  uint64_t features_plan = 0;
   int32_t scored = 0;  // Leading positions whose next token's log-probability is planned.
   Pooling pooling = Pooling::kNone;
   std::vector<float> pooled;      // The request's, from its first slice on.

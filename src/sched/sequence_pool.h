@@ -55,8 +55,8 @@ class SequencePool {
     seq->want_logprobs = request->want_logprobs;
     seq->media = request->media;
     seq->rope_shift = 0;
-    seq->pictures_plan = 0;
-    CHECK(seq->pictures.empty());
+    seq->features_plan = 0;
+    CHECK(seq->features.empty());
     seq->adapter = request->adapter;
     seq->adapter_scale = request->adapter_scale;
     return seq;

@@ -95,9 +95,9 @@ void StepBuilder::write(StepBuffer& next, bool other_runs) const {
 
 void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_runs) const {
   const Sequence* seq = slice.seq;
-  const bool pictures = seq->media && slice.first < seq->prompt_length;
+  const bool media = seq->media && slice.first < seq->prompt_length;
   model::Mask mask;
-  if (pictures)
+  if (media)
     mask = span_after(*seq->media, state_.limits.both_ways, seq->prompt_length, slice.first);
   if (mask.begin >= slice.first + slice.count) mask = {};
   next.batch.add_slice({.first_position = slice.first,
@@ -111,7 +111,7 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
                         .adapter = seq->adapter.get(),
                         .adapter_scale = seq->adapter_scale,
                         .sequence = state_.sequences.index_of(seq)});
-  if (pictures) return write_pictures(next, slice);
+  if (media) return write_media(next, slice);
   for (int32_t i = slice.first; i < slice.first + slice.count - slice.drafts; ++i) {
     const bool known = i < seq->known && slice.late == 0;
     // What is not known is one token: the one that the running step chooses.
@@ -125,7 +125,7 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
 }
 
 // A slice of a prompt, and of what came after it, if that is computed once more: all tokens are known.
-void StepBuilder::write_pictures(StepBuffer& next, const Slice& slice) const {
+void StepBuilder::write_media(StepBuffer& next, const Slice& slice) const {
   Sequence* const seq = slice.seq;
   model::BatchBuilder& batch = next.batch;
   const int32_t end = slice.first + slice.count;
@@ -134,22 +134,22 @@ void StepBuilder::write_pictures(StepBuffer& next, const Slice& slice) const {
   const auto add_tokens = [&](int32_t until) {
     for (; at < until; ++at) batch.add_token(seq->token(at));
   };
-  const std::vector<Picture>& pictures = seq->media->pictures;
-  for (size_t i = 0; i < pictures.size() && pictures[i].first < end; ++i) {
-    if (pictures[i].end() <= at) continue;
-    int32_t row = 0;  // Of the picture: the run's first.
-    for (const FeatureRun& run : pictures[i].runs) {
+  const std::vector<Medium>& media = seq->media->items;
+  for (size_t i = 0; i < media.size() && media[i].first < end; ++i) {
+    if (media[i].end() <= at) continue;
+    int32_t row = 0;  // Of the medium: the run's first.
+    for (const FeatureRun& run : media[i].runs) {
       const int32_t until = std::min(run.first + run.count, end);
       if (at < until && run.first < end) {
         add_tokens(run.first);
-        model::VectorRows rows = state_.pictures->rows(seq, i);
+        model::VectorRows rows = state_.features->rows(seq, i);
         rows.rows = until - at;
         rows.vectors += int64_t{row + at - run.first} * state_.facts.spec->hidden_size;
         const std::span<const int32_t> ids(seq->request->prompt);
         batch.add_vectors(rows, ids.subspan(static_cast<size_t>(at),
                                             static_cast<size_t>(rows.rows)));
         at = until;
-        Pictures::use(seq, state_.scheduler.open().plan);
+        MediaFeatures::use(seq, state_.scheduler.open().plan);
       }
       row += run.count;
     }

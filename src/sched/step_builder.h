@@ -27,7 +27,7 @@ class StepBuilder {
   void begin(Sequence* seq) const;
   void write(StepBuffer& next, bool other_runs) const;
   void write_slice(StepBuffer& next, const Slice& slice, bool other_runs) const;
-  void write_pictures(StepBuffer& next, const Slice& slice) const;
+  void write_media(StepBuffer& next, const Slice& slice) const;
   static void want_rows(StepBuffer& next, const Slice& slice);
   static void want_scores(StepBuffer& next, const Slice& slice);
   static void want_hidden(StepBuffer& next, const Slice& slice);

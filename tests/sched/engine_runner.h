@@ -31,7 +31,8 @@ struct RunnerOptions {
   // turns are.
   bool held = false;
   exec::Encoder* encoder = nullptr;     // Null: prompts have no pictures,
-  encoder::Encoder* tower = nullptr;    // or this reads them.
+  encoder::Encoder* tower = nullptr;    // or this reads them,
+  encoder::Encoder* ear = nullptr;      // and this their sounds.
   bool computed_drafts = false;  // Of the model's drafter, if it has one, as many as it can.
 };
 
@@ -48,7 +49,8 @@ class EngineRunner {
       exec::CpuExecutor executor(model, ops, team);
       std::optional<exec::CpuEncoder> tower;
       if (options.encoder != nullptr) executor.use(*options.encoder);
-      if (options.tower != nullptr) executor.use(tower.emplace(*options.tower, team));
+      if (options.tower != nullptr || options.ear != nullptr)
+        executor.use(tower.emplace(options.tower, options.ear, team));
       CHECK(take_memory(executor, model, options).has_value());
       EngineOptions engine_options = options.engine;
       std::optional<ComputedDrafts> drafts;

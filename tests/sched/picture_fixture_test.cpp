@@ -49,6 +49,8 @@ class RecordedEncoder final : public exec::Encoder {
   }
   std::string lost_weights() const override { return {}; }
   void rest() override {}
+  bool sees_pictures() const override { return true; }
+  bool hears_sounds() const override { return false; }
   int32_t levels() const override { return 0; }
   Result<int32_t> begin(std::span<const exec::EncodeTask> tasks) override {
     tasks_.assign(tasks.begin(), tasks.end());
@@ -90,15 +92,16 @@ std::shared_ptr<const PictureInput> input_of(const media::Processor& processor,
 }
 
 // The picture's tokens are the next ones that are placeholders, from `at` on.
-Picture picture_of(const media::Processor& processor, const media::Image& image,
+Medium picture_of(const media::Processor& processor, const media::Image& image,
                    const std::vector<int64_t>& ids, int64_t placeholder, size_t& at) {
-  Picture picture;
-  picture.input = input_of(processor, image);
-  picture.hash = hash_of(*picture.input);
-  const media::Size grid = media::token_grid(processor, picture.input->pixels.views[0]);
+  Medium picture;
+  picture.input.picture = input_of(processor, image);
+  const PictureInput& input = *picture.input.picture;
+  picture.hash = hash_of(input);
+  const media::Size grid = media::token_grid(processor, input.pixels.views[0]);
   picture.grid_rows = static_cast<int32_t>(grid.height);
   picture.grid_columns = static_cast<int32_t>(grid.width);
-  for (int64_t left = media::token_count(processor, picture.input->plan); left > 0; ++at) {
+  for (int64_t left = media::token_count(processor, input.plan); left > 0; ++at) {
     if (ids.at(at) != placeholder) continue;
     const auto token = static_cast<int32_t>(at);
     std::vector<FeatureRun>& runs = picture.runs;
@@ -129,7 +132,7 @@ Recorded open_recorded(const std::string& folder, const card::ModelCard& card, i
     out.prompt.tokens.push_back(id < vocab ? static_cast<int32_t>(id) : 0);
   size_t at = 0;
   for (const media::Image& image : images->pictures)
-    out.prompt.media.pictures.push_back(picture_of(images->processor, image, ids, placeholder, at));
+    out.prompt.media.items.push_back(picture_of(images->processor, image, ids, placeholder, at));
   return out;
 }
 
@@ -200,7 +203,7 @@ PicturePrompt within_text(const PicturePrompt& prompt) {
   const std::vector<int32_t> text = {9, 8, 7, 6, 5, 4, 3, 10, 11, 12, 13};
   PicturePrompt out = prompt;
   out.tokens.insert(out.tokens.begin(), text.begin(), text.end());
-  for (Picture& picture : out.media.pictures) {
+  for (Medium& picture : out.media.items) {
     picture.first += static_cast<int32_t>(text.size());
     for (FeatureRun& run : picture.runs) run.first += static_cast<int32_t>(text.size());
   }
@@ -230,9 +233,9 @@ class PictureWorld {
     }
     EXPECT_FALSE(recorded.features.empty()) << tower.error().message;
     auto from = recorded.features.begin();
-    for (const Picture& picture : recorded.prompt.media.pictures) {
+    for (const Medium& picture : recorded.prompt.media.items) {
       const auto end = from + picture.features() * model->spec().hidden_size;
-      rows_.add(picture.input->pixels.numbers, {from, end});
+      rows_.add(picture.input.picture->pixels.numbers, {from, end});
       from = end;
     }
     options.encoder = &rows_;
@@ -264,7 +267,7 @@ TEST_P(PictureFixture, GivesWhatTheReferenceGaveAndTheSameBitsInAnyCompany) {
   PictureWorld world(folder_, *card);
   const PicturePrompt& prompt = world.recorded.prompt;
   const PicturePrompt later = within_text(prompt);
-  const auto pictures = static_cast<uint64_t>(prompt.media.pictures.size());
+  const auto pictures = static_cast<uint64_t>(prompt.media.items.size());
 
   auto alone = greedy_request(prompt, 16, /*scored=*/true);
   auto later_alone = greedy_request(later, 24);

@@ -25,7 +25,8 @@ PicturePrompt two_pictures() {
 }
 
 TEST(PromptMedia, AHashIsOfWhatATowerReads) {
-  PictureInput input{.plan = {.canvas = {4, 2}}, .pixels = {.numbers = {1, 2, 3}, .views = {{4, 2}}}};
+  PictureInput input{.plan = {.canvas = {4, 2}},
+                     .pixels = {.numbers = {1, 2, 3}, .views = {{4, 2}}}};
   const MediaHash hash = hash_of(input);
   EXPECT_EQ(hash_of(input), hash);
   PictureInput other = input;
@@ -49,7 +50,7 @@ TEST(PromptMedia, BlocksDifferByPictureAndByPlace) {
   EXPECT_NE(hash_within(media, 5, 9), first);   // The picture begins elsewhere in it.
   EXPECT_NE(hash_within(media, 0, 32), first);  // Both are in it.
   PromptMedia other = media;
-  other.pictures[0].hash[1] ^= 1;
+  other.items[0].hash[1] ^= 1;
   EXPECT_NE(hash_within(other, 4, 8), first);
   EXPECT_TRUE(same_before(&media, &media, 32));
   EXPECT_TRUE(same_before(&media, nullptr, 4));
@@ -57,7 +58,7 @@ TEST(PromptMedia, BlocksDifferByPictureAndByPlace) {
   EXPECT_FALSE(same_before(&media, &other, 32));
   EXPECT_TRUE(same_before(&media, &other, 4));
   other = media;
-  other.pictures.pop_back();
+  other.items.pop_back();
   EXPECT_TRUE(same_before(&media, &other, 13));
   EXPECT_FALSE(same_before(&other, &media, 14));
 }
@@ -124,8 +125,8 @@ std::string wrong_with(const PromptMedia& media, const MediaLimits& limits) {
 }
 
 TEST(PromptMedia, WhatIsWrongIsSaid) {
-  const MediaLimits limits = {.taken = true, .row_bytes = 4, .features_bytes_max = 1000,
-                              .span_tokens_max = 10};
+  const MediaLimits limits = {
+      .pictures = true, .row_bytes = 4, .features_bytes_max = 1000, .span_tokens_max = 10};
   const PromptMedia media = two_pictures().media;
   EXPECT_EQ(wrong_with(media, limits), "");
   EXPECT_EQ(wrong_with(media, {}), "This model takes no pictures");
@@ -133,30 +134,80 @@ TEST(PromptMedia, WhatIsWrongIsSaid) {
   three.three_positions = true;
   EXPECT_EQ(wrong_with(media, three), "Expected a picture of one view, with its grid");
   PromptMedia changed = media;
-  changed.pictures[1].input = nullptr;
-  EXPECT_EQ(wrong_with(changed, limits), "A picture of the prompt has no pixels");
+  changed.items[1].input = {};
+  EXPECT_EQ(wrong_with(changed, limits), "A picture or sound of the prompt has no numbers");
   changed = media;
-  changed.pictures[1].runs.clear();
-  EXPECT_EQ(wrong_with(changed, limits), "A picture of the prompt has no rows of features");
+  changed.items[1].runs.clear();
+  EXPECT_EQ(wrong_with(changed, limits), "Expected rows of features of a picture, found none");
   changed = media;
-  std::swap(changed.pictures[0], changed.pictures[1]);
+  std::swap(changed.items[0], changed.items[1]);
   EXPECT_EQ(wrong_with(changed, limits),
             "Expected a picture's tokens between 19 and 20, found 4 to 11");
   changed = media;
-  changed.pictures[0].runs[1].first = 7;
-  changed.pictures[0].runs[1].count = 4;
+  changed.items[0].runs[1].first = 7;
+  changed.items[0].runs[1].count = 4;
   EXPECT_EQ(wrong_with(changed, limits),
             "Expected a picture's rows of features in order, with marks between their runs");
   MediaLimits small = limits;
   small.features_bytes_max = 44;
-  EXPECT_EQ(wrong_with(media, small),
-            "Expected pictures of at most 11 tokens together, which is what --image-cache holds; "
-            "found 12");
+  EXPECT_EQ(
+      wrong_with(media, small),
+      "Expected pictures and sounds of at most 11 tokens together, which is what --image-cache "
+      "holds; found 12");
   small = limits;
   small.both_ways = BothWays::kPrompt;
-  EXPECT_EQ(wrong_with(media, small),
-            "Expected at most 10 tokens of a prompt with a picture, all of which see each other and "
-            "so are computed in one step; found 20");
+  EXPECT_EQ(
+      wrong_with(media, small),
+      "Expected at most 10 tokens of a prompt with a picture, all of which see each other and "
+      "so are computed in one step; found 20");
+}
+
+// Tokens: 4 of text, a sound of 5, 2 of text, a picture of 3 x 2, 1 of text.
+PicturePrompt sound_and_picture() {
+  PicturePrompt prompt;
+  prompt.add_text(std::vector<int32_t>{5, 6, 7, 8});
+  prompt.add(made_up_sound(1, 5));
+  prompt.add_text(std::vector<int32_t>{5, 6});
+  prompt.add(made_up_picture(2, 3, 2, false));
+  prompt.add_text(std::vector<int32_t>{9});
+  return prompt;
+}
+
+TEST(PromptMedia, ASoundsHashIsOfWhatAnEncoderReads) {
+  const SoundInput input{.frames = 3, .heard = 2, .numbers = {1, 2, 3}};
+  const MediaHash hash = hash_of(input);
+  EXPECT_EQ(hash_of(input), hash);
+  SoundInput other = input;
+  other.numbers[2] = 3.5f;
+  EXPECT_NE(hash_of(other), hash);
+  other = input;
+  other.heard = 3;
+  EXPECT_NE(hash_of(other), hash);
+  EXPECT_NE(hash_of(PictureInput{.pixels = {.numbers = {1, 2, 3}}}), hash);
+}
+
+TEST(PromptMedia, ASoundIsReadAsTextIs) {
+  const PromptMedia media = sound_and_picture().media;
+  const model::Mask span = span_after(media, BothWays::kRuns, 18, 0);
+  EXPECT_EQ(std::pair(span.begin, span.end), std::pair(11, 17));
+  EXPECT_EQ(shift_of(media), 3 - 6);
+  std::vector<RopePosition> positions(18);
+  rope_positions(media, 0, positions);
+  for (int32_t i = 0; i < 11; ++i)
+    EXPECT_EQ(positions[static_cast<size_t>(i)], (RopePosition{i, i, i})) << i;
+  EXPECT_EQ(positions[14], (RopePosition{11, 12, 12}));
+  EXPECT_EQ(positions[17], (RopePosition{14, 14, 14}));
+}
+
+TEST(PromptMedia, WhatAModelDoesNotTakeIsSaid) {
+  const PromptMedia media = sound_and_picture().media;
+  MediaLimits limits = {
+      .pictures = true, .sounds = true, .row_bytes = 4, .features_bytes_max = 1000};
+  EXPECT_EQ(wrong_with(media, limits), "");
+  limits.sounds = false;
+  EXPECT_EQ(wrong_with(media, limits), "This model takes no sounds");
+  limits = {.sounds = true, .row_bytes = 4, .features_bytes_max = 1000};
+  EXPECT_EQ(wrong_with(media, limits), "This model takes no pictures");
 }
 
 }  // namespace

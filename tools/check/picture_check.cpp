@@ -143,7 +143,7 @@ class PictureCheck {
     for (const Encoded& encoded : pictures) {
       const media::Size grid = media::token_grid(images_.processor, encoded.values.views[0]);
       place = std::find(place, ids.end(), token);
-      sched::Picture& picture = media.pictures.emplace_back();
+      sched::Medium& picture = media.items.emplace_back();
       picture.first = static_cast<int32_t>(place - ids.begin());
       picture.tokens = static_cast<int32_t>(grid.pixels());
       picture.grid_rows = static_cast<int32_t>(grid.height);

@@ -29,6 +29,7 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // Of the prompt.
   int64_t image_tokens = 0;   // Of the prompt: those that stand for images.
+  int64_t audio_tokens = 0;   // The same of sounds.
   int64_t completion_tokens = 0;
   int64_t reasoning_tokens = 0;  // Of the completion.
   int64_t predicted_right = 0;   // Of the completion: from the request's prediction,

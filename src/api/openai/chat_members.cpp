@@ -19,7 +19,7 @@ void write_usage(std::string& out, const Usage& usage) {
   json.field("completion_tokens", usage.completion_tokens);
   json.field("total_tokens", usage.prompt_tokens + usage.completion_tokens);
   json.key("prompt_tokens_details").begin_object();
-  json.field("cached_tokens", usage.cached_tokens).field("audio_tokens", 0);
+  json.field("cached_tokens", usage.cached_tokens).field("audio_tokens", usage.audio_tokens);
   if (usage.image_tokens > 0) json.field("image_tokens", usage.image_tokens);
   json.end_object();
   json.key("completion_tokens_details").begin_object();

@@ -87,9 +87,9 @@ void encode_between(const text::Tokenizer& tokenizer, std::string_view text,
   }
 }
 
-sched::Picture picture_of(const media::Processor& processor, const SeenPicture& seen,
-                          std::vector<sched::FeatureRun> runs) {
-  sched::Picture picture;
+sched::Medium picture_of(const media::Processor& processor, const SeenPicture& seen,
+                         std::vector<sched::FeatureRun> runs) {
+  sched::Medium picture;
   picture.first = runs.front().first;
   picture.tokens = runs.back().first + runs.back().count - picture.first;
   picture.runs = std::move(runs);
@@ -99,7 +99,7 @@ sched::Picture picture_of(const media::Processor& processor, const SeenPicture& 
     picture.grid_columns = static_cast<int32_t>(grid.width);
   }
   picture.hash = seen.hash;
-  picture.input = seen.input;
+  picture.input.picture = seen.input;
   return picture;
 }
 
@@ -128,10 +128,10 @@ Result<PromptTokens> tokenise_pictures(const ServingContext& serving, const std:
   for (const SeenPicture& seen : pictures) {
     const int64_t count = media::token_count(processor, seen.plan);
     std::vector<sched::FeatureRun> runs = rows.next(count);
-    sched::Picture picture;
+    sched::Medium picture;
     if (!runs.empty()) picture = picture_of(processor, seen, std::move(runs));
     if (picture.features() != count) return out_of_range(field, "its images' tokens are cut");
-    media->pictures.push_back(std::move(picture));
+    media->items.push_back(std::move(picture));
   }
   if (rows.has_more())
     return out_of_range(field, concat({"expected ", processor.placeholder.image,

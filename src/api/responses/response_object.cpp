@@ -13,6 +13,7 @@ void append_usage(std::string& out, const Usage& usage) {
   json.begin_object().field("input_tokens", usage.prompt_tokens);
   json.key("input_tokens_details").begin_object().field("cached_tokens", usage.cached_tokens);
   if (usage.image_tokens > 0) json.field("image_tokens", usage.image_tokens);
+  if (usage.audio_tokens > 0) json.field("audio_tokens", usage.audio_tokens);
   json.end_object().field("output_tokens", usage.completion_tokens);
   json.key("output_tokens_details").begin_object();
   json.field("reasoning_tokens", usage.reasoning_tokens).end_object();

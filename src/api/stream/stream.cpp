@@ -213,6 +213,7 @@ Usage Stream::usage() const {
     usage.prompt_tokens += choices_[i].prompt_tokens;
     usage.cached_tokens += choices_[i].cached_tokens;
     usage.image_tokens += choices_[i].image_tokens;
+    usage.audio_tokens += choices_[i].audio_tokens;
     usage.timings.cached += timings.cached;
     usage.timings.prompt += timings.prompt;
   }

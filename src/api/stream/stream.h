@@ -123,7 +123,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     double logprob_sum = 0;                           // Of the tokens read.
     text::Detokenizer detokenizer;
     std::unique_ptr<Parts> parts;  // If there is anything to find.
-    int64_t prompt_tokens = 0, cached_tokens = 0, image_tokens = 0;
+    int64_t prompt_tokens = 0, cached_tokens = 0, image_tokens = 0, audio_tokens = 0;
     Timings timings;  // Once it has ended, as
     int64_t predicted_right = 0, predicted_wrong = 0;  // Usage has them.
   };

@@ -53,7 +53,8 @@ Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& op
       detokenizer(tokenizer, detokenizer_options(options)),
       prompt_tokens(static_cast<int64_t>(owned.request->prompt.size())) {
   if (const auto& media = owned.request->media)
-    for (const sched::Picture& picture : media->pictures) image_tokens += picture.features();
+    for (const sched::Medium& medium : media->items)
+      (medium.is_sound() ? audio_tokens : image_tokens) += medium.features();
   if (options.logprobs)
     logprobs =
         std::make_unique<LogprobList>(options.logprob_style, tokenizer, options.top_logprobs);

@@ -1,6 +1,6 @@
 // Prompts with pictures through the engine: each gets what it must, whatever runs beside it, whatever
 // the caches hold, and nothing is encoded that is there.
-#include "sched/pictures.h"
+#include "sched/media_features.h"
 
 #include <gtest/gtest.h>
 
@@ -338,14 +338,14 @@ TEST(Pictures, ThatAreTooLargeAreRefused) {
     two.add(made_up_picture(i, 9, 10, false));
   }
   EXPECT_EQ(refused(two),
-            "Expected pictures of at most 150 tokens together, which is what --image-cache holds; "
-            "found 180");
-  two.media.pictures[1].first -= 1;
+            "Expected pictures and sounds of at most 150 tokens together, which is what "
+            "--image-cache holds; found 180");
+  two.media.items[1].first -= 1;
   EXPECT_EQ(refused(two),
             "Expected a picture's tokens to begin and end with a row of features");
   runner.stop();
   EngineRunner plain(model, test_ops(), {});
-  two.media.pictures[1].first += 1;
+  two.media.items[1].first += 1;
   const auto request = two.request({}, 4);
   const Result<void> submitted = plain.handle().submit(request.get());
   ASSERT_FALSE(submitted);

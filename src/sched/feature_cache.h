@@ -1,8 +1,8 @@
-// ImageCache: features of pictures, by the hash of what a tower reads of them, within a budget. A
-// picture that several sequences have is there once; one that none needs stays while there is room,
-// and the least recently used goes first.
+// FeatureCache: features of pictures and sounds, by the hash of what an encoder reads of them,
+// within a budget. What several sequences have is there once; what none needs stays while there is
+// room, and the least recently used goes first.
 //
-// Threads: owned by the engine thread. Allocates for each picture that it lacks.
+// Threads: owned by the engine thread. Allocates for each medium that it lacks.
 //
 // Invariants:
 // (1) The bytes of all entries are at most the budget.
@@ -19,7 +19,7 @@
 
 namespace weir::sched {
 
-class ImageCache {
+class FeatureCache {
  public:
   struct Entry {
     enum class State : uint8_t { kWaiting, kEncoding, kReady } state = State::kWaiting;
@@ -28,22 +28,20 @@ class ImageCache {
     std::unique_ptr<float[]> features;  // As exec::EncodeTask has them.
     size_t count = 0;                   // Numbers.
     int32_t pins = 0;                   // By sequences.
-    // What is encoded; null once it is ready.
-    std::shared_ptr<const PictureInput> input;
+    MediumInput input;                  // What is encoded; none once it is ready.
 
     int64_t bytes() const { return static_cast<int64_t>(count * sizeof(float)); }
   };
 
   // `row_floats`: of a row of features with all its levels.
-  ImageCache(int64_t bytes_max, int64_t row_floats)
+  FeatureCache(int64_t bytes_max, int64_t row_floats)
       : bytes_max_(bytes_max), row_floats_(row_floats) {}
 
-  // The picture's entry, or null. It counts as used now.
+  // The medium's entry, or null. It counts as used now.
   Entry* find(const MediaHash& hash);
-  // Pins the entries of all these pictures, in order, and adds those that it lacks, which wait to be
-  // encoded then; or does nothing and returns false: what is pinned leaves no room for them. What it
-  // had goes to `hits`, if it was ready.
-  bool pin(std::span<const Picture* const> pictures, std::span<Entry*> entries, int32_t& hits);
+  // Pins the entries of all these media, in order, and adds those that it lacks, which wait to be
+  // encoded then; or does nothing and returns false: what is pinned leaves no room for them.
+  bool pin(std::span<const Medium* const> media, std::span<Entry*> entries);
   // One that waits and that no sequence needs any more goes.
   void unpin(Entry* entry);
 

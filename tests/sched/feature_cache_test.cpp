@@ -1,7 +1,8 @@
-#include "sched/image_cache.h"
+#include "sched/feature_cache.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "sched/fake_encoder.h"
@@ -9,7 +10,7 @@
 namespace weir::sched {
 namespace {
 
-using Entry = ImageCache::Entry;
+using Entry = FeatureCache::Entry;
 
 // Pictures of 10 rows of 4 numbers: 160 bytes each.
 class Cache : public testing::Test {
@@ -20,10 +21,12 @@ class Cache : public testing::Test {
   ~Cache() override { cache_.check(); }
 
   bool pin(const std::vector<int32_t>& numbers) {
-    std::vector<const Picture*> wanted;
+    std::vector<const Medium*> wanted;
     for (const int32_t i : numbers) wanted.push_back(&pictures_[static_cast<size_t>(i)]);
     found_.assign(numbers.size(), nullptr);
-    return cache_.pin(wanted, found_, hits_);
+    const bool pinned = cache_.pin(wanted, found_);
+    hits_ = pinned ? std::ranges::count(found_, Entry::State::kReady, &Entry::state) : 0;
+    return pinned;
   }
   // All that wait are encoded.
   void encode() {
@@ -36,10 +39,10 @@ class Cache : public testing::Test {
   }
   bool has(int32_t number) { return cache_.find(pictures_[static_cast<size_t>(number)].hash); }
 
-  std::vector<Picture> pictures_;
-  ImageCache cache_{500, 4};
+  std::vector<Medium> pictures_;
+  FeatureCache cache_{500, 4};
   std::vector<Entry*> found_;
-  int32_t hits_ = 0;
+  int64_t hits_ = 0;  // Were ready.
 };
 
 TEST_F(Cache, KeepsWhatIsNotNeededWhileThereIsRoom) {

@@ -1,4 +1,4 @@
-#include "sched/image_cache.h"
+#include "sched/feature_cache.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 
 namespace weir::sched {
 
-ImageCache::Entry* ImageCache::find(const MediaHash& hash) {
+FeatureCache::Entry* FeatureCache::find(const MediaHash& hash) {
   const auto found = std::ranges::find(entries_, hash, &Entry::hash);
   if (found == entries_.end()) return nullptr;
   // Those that wait keep their turn.
@@ -15,18 +15,17 @@ ImageCache::Entry* ImageCache::find(const MediaHash& hash) {
   return &*found;
 }
 
-bool ImageCache::pin(std::span<const Picture* const> pictures, std::span<Entry*> entries,
-                     int32_t& hits) {
-  CHECK(pictures.size() == entries.size());
-  // A picture that comes twice is counted twice here: that is rare, and costs room for a while.
+bool FeatureCache::pin(std::span<const Medium* const> media, std::span<Entry*> entries) {
+  CHECK(media.size() == entries.size());
+  // What comes twice is counted twice here: that is rare, and costs room for a while.
   int64_t missing = 0;
-  for (size_t i = 0; i < pictures.size(); ++i) {
-    entries[i] = find(pictures[i]->hash);
+  for (size_t i = 0; i < media.size(); ++i) {
+    entries[i] = find(media[i]->hash);
     if (entries[i] == nullptr) {
-      missing += bytes_of(pictures[i]->features());
+      missing += bytes_of(media[i]->features());
       continue;
     }
-    CHECK(entries[i]->rows == pictures[i]->features());
+    CHECK(entries[i]->rows == media[i]->features());
     ++entries[i]->pins;
   }
   int64_t pinned = 0;
@@ -42,38 +41,34 @@ bool ImageCache::pin(std::span<const Picture* const> pictures, std::span<Entry*>
     if (!stays(*entry)) erase(entry);
     entry = next;
   }
-  hits = 0;
-  for (size_t i = 0; i < pictures.size(); ++i) {
-    if (entries[i] != nullptr) {
-      if (entries[i]->state == Entry::State::kReady) ++hits;
-      continue;
-    }
-    if (Entry* added = find(pictures[i]->hash)) {  // It comes twice.
+  for (size_t i = 0; i < media.size(); ++i) {
+    if (entries[i] != nullptr) continue;
+    if (Entry* added = find(media[i]->hash)) {  // It comes twice.
       ++added->pins;
       entries[i] = added;
       continue;
     }
-    const int32_t rows = pictures[i]->features();
+    const int32_t rows = media[i]->features();
     const auto count = static_cast<size_t>(rows * row_floats_);
-    entries_.push_back({.hash = pictures[i]->hash,
+    entries_.push_back({.hash = media[i]->hash,
                         .rows = rows,
                         .features = std::make_unique_for_overwrite<float[]>(count),
                         .count = count,
                         .pins = 1,
-                        .input = pictures[i]->input});
+                        .input = media[i]->input});
     entries[i] = &entries_.back();
     bytes_ += entries[i]->bytes();
   }
   return true;
 }
 
-void ImageCache::unpin(Entry* entry) {
+void FeatureCache::unpin(Entry* entry) {
   CHECK(entry->pins > 0);
   if (--entry->pins > 0 || entry->state != Entry::State::kWaiting) return;
   erase(std::ranges::find(entries_, entry, [](const Entry& each) { return &each; }));
 }
 
-size_t ImageCache::waiting(std::span<Entry*> entries) {
+size_t FeatureCache::waiting(std::span<Entry*> entries) {
   size_t count = 0;
   for (Entry& entry : entries_) {
     if (count == entries.size()) break;
@@ -82,18 +77,18 @@ size_t ImageCache::waiting(std::span<Entry*> entries) {
   return count;
 }
 
-void ImageCache::erase(Entries::iterator entry) {
+void FeatureCache::erase(Entries::iterator entry) {
   bytes_ -= entry->bytes();
   entries_.erase(entry);
 }
 
-void ImageCache::check() const {
+void FeatureCache::check() const {
   int64_t bytes = 0;
   for (const Entry& entry : entries_) {
     bytes += entry.bytes();
     CHECK(entry.bytes() == bytes_of(entry.rows));
     CHECK(entry.state != Entry::State::kWaiting || entry.pins > 0);
-    CHECK((entry.state == Entry::State::kReady) == (entry.input == nullptr));
+    CHECK((entry.state == Entry::State::kReady) == !entry.input);
     CHECK(std::ranges::count(entries_, entry.hash, &Entry::hash) == 1);
   }
   CHECK(bytes == bytes_ && bytes_ <= bytes_max_);
