@@ -31,6 +31,8 @@ void set_text(api::ApiConfig& config, const TextParts& text) {
   if (text.tool_use_template) config.tool_use_template = &*text.tool_use_template;
   if (text.processor) config.processor = &*text.processor;
   if (!text.images_refusal.empty()) config.images_refusal = text.images_refusal;
+  config.speech = text.speech;
+  if (!text.speech_refusal.empty()) config.speech_refusal = text.speech_refusal;
   config.chat_template_source = text.chat_template_source;
 }
 

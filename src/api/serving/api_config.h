@@ -20,6 +20,7 @@
 #include "api/serving/media_desk.h"
 #include "api/serving/model_search.h"
 #include "api/serving/rerank_config.h"
+#include "api/serving/speech_config.h"
 #include "card/embedding_settings.h"
 #include "media/processor/processor.h"
 #include "net/loop.h"
@@ -83,6 +84,10 @@ struct ApiConfig {
   // What the model wants of an image; null: it sees none, because:
   const media::Processor* processor = nullptr;
   std::string images_refusal = "it has no vision tower";
+
+  // Of a model that writes down what is said; none: it does not, because:
+  std::optional<SpeechConfig> speech{};
+  std::string speech_refusal = "it is no speech model";
 
   // How the model writes calls and reasoning: names of formats, or what the template says.
   std::string tool_parser = "auto";        // Also "none".
