@@ -12,9 +12,12 @@ namespace {
 // Of a step's time in a running mean: eight steps back weigh a third.
 constexpr double kFresh = 1.0 / 8;
 // A step that takes longer than this many means was disturbed, and says little of its rows.
-constexpr double kDisturbed = 2;
-// Steps of a number of rows before their mean is trusted to be that of plain ones.
-constexpr int32_t kKnownMin = 3;
+constexpr double kDisturbed = 1.25;
+// A mean's last step, however long ago, weighs at most so much against the next.
+constexpr double kFreshMax = 1.0 / 2;
+// Steps of a number of rows before their mean is trusted to be that of plain ones. The first of them
+// follow a prompt and are slow.
+constexpr int32_t kKnownMin = 6;
 // What a row adds to a step of one before anything is known: measured 0.13 to 0.18 for a 135M model
 // on AVX-512 beyond four rows, and less before.
 constexpr double kRowShare = 0.15;
@@ -34,6 +37,11 @@ constexpr int32_t kTrialDrafts = 2, kTrialAfter = 32, kTrialAfterMax = 256;
 constexpr int64_t kMoreEvery = 16;
 // The ledger forgets: about the last two thousand steps count.
 constexpr double kLedgerKept = 0.9995;
+// What drafts have gained pays for what they cost later, up to so many plain steps' time: enough for
+// a few steps whose drafts are wrong, little beside what they cost where they become wrong for good.
+constexpr double kCreditSteps = 3;
+// So many plain steps must be known for gains against them to count.
+constexpr int32_t kCreditKnown = 8;
 
 }  // namespace
 
@@ -43,15 +51,18 @@ size_t RowCost::bucket_of(int32_t rows) {
   return std::min(kSingle + power - std::bit_width(uint32_t{kSingle}), kBuckets - 1);
 }
 
-void RowCost::note(int32_t rows, double seconds) {
+void RowCost::note(int32_t rows, double seconds, int64_t step) {
   Mean& mean = means_[bucket_of(rows)];
+  const auto age = static_cast<double>(step - mean.step);
+  mean.step = step;
   if (mean.count++ == 0) {
     mean.rows = rows;
     mean.seconds = seconds;
     return;
   }
-  // The first ones count alike.
-  const double weight = std::max(kFresh, 1.0 / mean.count);
+  // As if each step since had been noted; of the first ones the later count more.
+  const double aged = std::max(1 - std::pow(1 - kFresh, age), 2.0 / (mean.count + 1));
+  const double weight = std::clamp(aged, kFresh, kFreshMax);
   mean.seconds += weight * (std::min(seconds, kDisturbed * mean.seconds) - mean.seconds);
   mean.rows += weight * (rows - mean.rows);
 }
@@ -132,7 +143,8 @@ void DraftController::begin_step(const StepFacts& facts) {
   if (off_) {
     plain_ = ++probe_ % kProbeEvery != 0;
   } else {
-    plain_ = steps_ % kPlainEvery == 0 || cost_.known(facts.certain_rows) < kKnownMin;
+    const int64_t every = gain_ < kPlainGain ? kPlainOften : kPlainEvery;
+    plain_ = steps_ - plain_at_ >= every || cost_.known(facts.certain_rows) < kKnownMin;
   }
 }
 
@@ -176,7 +188,9 @@ size_t DraftController::best_count(double each_seconds) {
     best = speed;
     count = i + 1;
   }
-  return best >= kGainMin * plain ? count : 0;
+  if (best < kGainMin * plain) return 0;
+  gain_ = best / plain;
+  return count;
 }
 
 void DraftController::take(std::span<DraftChoice> choices, size_t count) {
@@ -277,14 +291,21 @@ void DraftController::note_drafting(int32_t source, int32_t drafts, double secon
 void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, bool pure) {
   if (!pure || step_.sequences == 0) return;
   const double plain = cost_.seconds(step_.certain_rows);
-  cost_.note(rows, std::max(seconds - drafting_, 0.0));
+  cost_.note(rows, std::max(seconds - drafting_, 0.0), steps_);
   loss_ *= kLedgerKept;
   time_ = kLedgerKept * time_ + seconds;
-  const bool drafted = rows > step_.certain_rows || drafting_ > 0;
-  if (!drafted || plain == 0) return;
-  // What was disturbed would have been so without drafts.
-  const double spent = std::min(seconds, kDisturbed * (cost_.seconds(rows) + drafting_));
-  loss_ = std::max(loss_ + spent - plain * tokens / step_.sequences, 0.0);
+  if (plain == 0) return;
+  if (rows == step_.certain_rows) {
+    plain_at_ = steps_;
+    // A plain step: what it took more or less than others is no matter of drafts, but for the time
+    // in which they were made and then not taken.
+    loss_ += drafting_;
+    return;
+  }
+  // Means against means: a step that was disturbed would have been so without drafts.
+  const double spent = cost_.seconds(rows) + drafting_;
+  const double credit = cost_.known(step_.certain_rows) > kCreditKnown ? kCreditSteps * plain : 0;
+  loss_ = std::max(loss_ + spent - plain * tokens / step_.sequences, -credit);
 }
 
 }  // namespace weir::sched

@@ -12,7 +12,8 @@
 //
 // What keeps a wrong expectation from costing much is the ledger: the time that steps with drafts
 // have taken beyond what plain steps would have for the same tokens. Above kLossMax of all time
-// there are no drafts, but for a probe now and then, until other steps have made up for it.
+// there are no drafts, but for a probe now and then, until other steps have made up for it. A little
+// of what they have gained before counts against it.
 // What keeps it from staying wrong are trials: a draft more than is thought best, two for a sequence
 // that has none, and a plain step, each once in a while and only while the ledger allows them.
 //
@@ -63,7 +64,8 @@ class Acceptance {
 // straight lines between them.
 class RowCost {
  public:
-  void note(int32_t rows, double seconds);
+  // Of the step of this number. The longer ago the one before of so many rows, the less that weighs.
+  void note(int32_t rows, double seconds, int64_t step);
   // So many steps of exactly so many rows, or of its bucket, are known.
   int32_t known(int32_t rows) const;
   // 0: nothing is known.
@@ -73,6 +75,7 @@ class RowCost {
   struct Mean {
     double rows = 0, seconds = 0;
     int32_t count = 0;
+    int64_t step = 0;  // Of the last one.
   };
   static constexpr int32_t kSingle = 32;  // Up to here each number has a mean of its own.
   static constexpr size_t kBuckets = kSingle + 10;
@@ -124,15 +127,17 @@ class DraftController {
   void end_step(int32_t rows, int32_t tokens, double seconds, bool pure);
 
   // For metrics.
-  double loss_seconds() const { return loss_; }
+  double loss_seconds() const { return std::max(loss_, 0.0); }
   bool off() const { return off_; }
 
   // Speed must rise by so much for drafts to be verified at all: what measurements can tell.
   static constexpr double kGainMin = 1.02;
   // Of all time, what speculation may cost before it is left, and before nothing is tried.
-  static constexpr double kLossMax = 0.01, kTrialLossMax = 0.005;
-  // Steps between plain ones, and between probes while it is left.
-  static constexpr int64_t kPlainEvery = 128, kProbeEvery = 512;
+  static constexpr double kLossMax = 0.01, kTrialLossMax = 0.003;
+  // Steps between plain ones: few where drafts give less than kPlainGain, so that a plain step costs
+  // little and much depends on what it takes. And between probes while drafts are left.
+  static constexpr int64_t kPlainOften = 16, kPlainEvery = 128, kProbeEvery = 512;
+  static constexpr double kPlainGain = 1.25;
 
  private:
   struct SourceState {
@@ -173,7 +178,9 @@ class DraftController {
   bool plain_ = false;
   double drafting_ = 0;  // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
-  double loss_ = 0, time_ = 0;
+  int64_t plain_at_ = 0;  // The last plain step.
+  double gain_ = 1;       // Expected of the last drafts that were verified.
+  double loss_ = 0, time_ = 0;  // Below 0: gained.
   bool off_ = false;
 };
 
