@@ -448,6 +448,7 @@ Result<void> Server::load(ThreadTeam& team) {
 void Server::become_ready(TextParts text) {
   text_ = std::make_unique<TextParts>(std::move(text));
   text_->take_media(choice_.model_card, towers_);
+  text_->hear_speech(choice_.model_card);
   api::ApiConfig config = api_config(options_, choice_, *model_, plan_, *text_);
   config.adapters = adapters_.get();
   config.engine = &handle_;

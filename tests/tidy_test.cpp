@@ -106,7 +106,7 @@ const std::map<std::string, std::string> kLibraryFolder = {
     {"gif_lib.h", "media"},      {"FLAC/", "media"},
     {"mpg123.h", "media"},       {"vorbis/", "media"},
     {"opusfile.h", "media"},     {"soxr.h", "media"},
-    {"kissfft/", "media"},
+    {"kissfft/", "media"},       {"zlib.h", "base"},
 };
 
 // The text between the quotes or brackets of an #include line, or "".
@@ -202,6 +202,8 @@ const std::map<std::string, std::set<std::string>> kApiMayInclude = {
      {"answer", "exchange", "memory", "openai", "prompt", "reference", "request", "serving"}},
     {"anthropic", {"answer", "exchange", "prompt", "request", "serving"}},
     {"llama", {"answer", "exchange", "openai", "prompt", "reference", "request", "serving"}},
+    {"transcription",
+     {"memory", "prompt", "reference", "request", "serving", "stream"}},
     {"vectors", {"memory", "openai", "prompt", "reference", "request", "serving", "stream"}},
     {"models", {"reference", "request", "serving"}},
     {"ollama",

@@ -5,9 +5,11 @@
 
 #include "api/anthropic/protocol.h"
 #include "api/api_impl.h"
+#include "api/exchange/api_error.h"
 #include "api/llama/protocol.h"
 #include "api/openai/protocol.h"
 #include "api/responses/responses.h"
+#include "api/transcription/transcription.h"
 #include "api/vectors/embeddings.h"
 #include "api/vectors/rerank.h"
 
@@ -84,10 +86,13 @@ void Api::Impl::begin_stream(const ModelUsePtr& use, const ExchangePtr& exchange
   });
 }
 
-void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch) {
-  with_model(exchange, [this, exchange, prepare_batch](const ModelUsePtr& use) {
+void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch,
+                             bool media) {
+  const auto work = [this, exchange, prepare_batch, media](const ModelUsePtr& use) {
     PrepareInput input = prepare_input(*exchange, *use->model);
     input.answer_id = random_id({});
+    input.content_type = exchange->request().header("content-type");
+    input.media_budget = &media_budget;
     in_pool<PreparedBatch>(
         exchange,
         [this, use, input, prepare_batch](const std::string& body) mutable {
@@ -97,18 +102,18 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_
         [this, use, exchange](Result<PreparedBatch> prepared) {
           if (!prepared) return exchange->respond_error(prepared.error());
           begin_batch(use, exchange, *std::move(prepared));
-        });
-  });
+        },
+        input.interrupt, nullptr, media);
+  };
+  with_model(exchange, work, /*events=*/true);
 }
 
 void Api::Impl::begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange,
                             PreparedBatch prepared) {
   exchange->set_ignored(prepared.ignored);
-  const uint64_t first_id = next_request_id;
-  next_request_id += prepared.prompts.size();
   ServedModel& model = *use->model;
   const auto answer =
-      std::make_shared<BatchAnswer>(model.host, exchange, std::move(prepared), first_id);
+      std::make_shared<BatchAnswer>(model.host, exchange, std::move(prepared), next_request_id);
   if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
     return exchange->respond_refusal(*refusal);
   enter_queue(model, exchange, 1, [this, &model, exchange, answer] {
@@ -153,6 +158,20 @@ void Api::Impl::messages(const ExchangePtr& exchange, const net::RouteParams&) {
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {
   answer_batch(exchange, &vectors::prepare_embeddings);
+}
+
+void Api::Impl::transcriptions(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &transcription::prepare_transcription, /*media=*/true);
+}
+
+void Api::Impl::translations(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &transcription::prepare_translation, /*media=*/true);
+}
+
+void Api::Impl::refuse_speech(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond_error(
+      error_of_status(404, "This server speaks no text: none of the model families that it knows "
+                           "gives sound."));
 }
 
 void Api::Impl::rerank(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -183,6 +183,11 @@ bool Api::Impl::admit(Exchange& exchange, const EndpointDoc& endpoint) const {
                                  "came, which was not kept; send it again."});
     return false;
   }
+  if (endpoint.form) {
+    if (may_have_body && is_form(request)) return true;
+    exchange.respond_error(wrong_form_type(request));
+    return false;
+  }
   // Ollama's own documentation has its users send bodies with `curl -d`.
   const bool is_readable =
       is_json(request) || (ollama::is_ollama_path(request.path) && is_curls_default(request));
@@ -206,7 +211,7 @@ bool Api::Impl::wants_body(const net::HttpRequest& request) const {
 // The memory that the body needs while it is prepared; none: the exchange has been answered.
 std::optional<MemoryLease> Api::Impl::lease_body(const ExchangePtr& exchange,
                                                  const std::string& body) {
-  const size_t bytes = preparing_bytes(body);
+  const size_t bytes = is_form(exchange->request()) ? form_bytes(body) : preparing_bytes(body);
   if (bytes > body_budget.most_of_one()) {
     exchange->respond_error(
         Error{ErrorCode::kTooLarge, "The body needs " + std::to_string(bytes) +
@@ -294,6 +299,7 @@ void Api::Impl::tick_model(ServedModel& model, sched::Clock::time_point now, dou
   }
   for (const std::shared_ptr<BatchAnswer>& batch : model.batches) {
     batch->expire(now);
+    batch->keep_alive(now);
     oldest_s = std::max(oldest_s, batch->waiting_seconds(now));
   }
   expire_entries(model, now);

@@ -91,6 +91,9 @@ struct Api::Impl {
   void messages(const ExchangePtr& exchange, const net::RouteParams& params);
   void count_tokens(const ExchangePtr& exchange, const net::RouteParams& params);
   void embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
+  void transcriptions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void translations(const ExchangePtr& exchange, const net::RouteParams& params);
+  void refuse_speech(const ExchangePtr& exchange, const net::RouteParams& params);
   void rerank(const ExchangePtr& exchange, const net::RouteParams& params);
   void cohere_rerank(const ExchangePtr& exchange, const net::RouteParams& params);
   void score(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -173,18 +176,20 @@ struct Api::Impl {
                    std::function<void(const ollama::ModelBody& body)> call);
   using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
-  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch);
+  // `media`: it is prepared where images and sounds are read.
+  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch, bool media = false);
   void begin_stream(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedAnswer prepared,
                     std::unique_ptr<AnswerShape> shape);
   void begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedBatch prepared);
   // Runs `work` in the pool and `done` with its result on the loop, when it is the caller's turn.
   // `interrupt`: what ends the work early, if that looks at it; the work is done again then.
   // `media`: those that the work may want; they are read then, and the work is done again.
+  // `recording`: the work reads a recording itself, and waits for no other.
   template <class T>
   void in_pool(const ExchangePtr& exchange, std::function<Result<T>(std::string& body)> work,
                std::function<void(Result<T>)> done,
                std::shared_ptr<grammar::Interrupt> interrupt = nullptr,
-               MediaSetPtr media = nullptr);
+               MediaSetPtr media = nullptr, bool recording = false);
   template <class T>
   struct Task;
   template <class T>
@@ -276,6 +281,7 @@ struct Api::Impl::Task {
   std::function<void(Result<T>)> done;
   std::shared_ptr<grammar::Interrupt> interrupt;
   MediaSetPtr media;
+  bool recording = false;  // It is done where images and sounds are read.
   std::optional<Result<T>> result;
 
   bool waits() const { return media && media->is_wanted(); }
@@ -285,7 +291,8 @@ template <class T>
 void Api::Impl::in_pool(const ExchangePtr& exchange,
                         std::function<Result<T>(std::string& body)> work,
                         std::function<void(Result<T>)> done,
-                        std::shared_ptr<grammar::Interrupt> interrupt, MediaSetPtr media) {
+                        std::shared_ptr<grammar::Interrupt> interrupt, MediaSetPtr media,
+                        bool recording) {
   const auto task = std::make_shared<Task<T>>();
   task->body = exchange->take_body();
   auto lease = lease_body(exchange, task->body);
@@ -295,6 +302,7 @@ void Api::Impl::in_pool(const ExchangePtr& exchange,
   task->done = std::move(done);
   task->interrupt = interrupt ? std::move(interrupt) : std::make_shared<grammar::Interrupt>();
   task->media = std::move(media);
+  task->recording = recording;
   run_task(exchange, task);
 }
 
@@ -315,7 +323,7 @@ void Api::Impl::run_task(const ExchangePtr& exchange, const std::shared_ptr<Task
                            [this, exchange, task] { run_task(exchange, task); });
     task->done(std::move(*task->result));
   };
-  hand_over(preparation, exchange, std::move(job));
+  hand_over(task->recording ? media_reading : preparation, exchange, std::move(job));
 }
 
 }  // namespace weir::api

@@ -18,6 +18,7 @@
 #include "api/ollama/request.h"
 #include "api/openai/request_fields.h"
 #include "api/responses/responses.h"
+#include "api/transcription/form_request.h"
 #include "api/vectors/embeddings.h"
 #include "api/vectors/rerank_request.h"
 
@@ -64,6 +65,14 @@ struct Api::Impl::Table {
        &Impl::count_tokens},
       {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &vectors::embedding_fields},
        &Impl::embeddings},
+      {{"POST", "/v1/audio/transcriptions", "What is said in a recording, for speech models.", kApi,
+        &transcription::transcription_fields, /*form=*/true},
+       &Impl::transcriptions},
+      {{"POST", "/v1/audio/translations", "The same, in English.", kApi,
+        &transcription::translation_fields, /*form=*/true},
+       &Impl::translations},
+      {{"POST", "/v1/audio/speech", "A 404: no model that is served speaks.", kApi},
+       &Impl::refuse_speech},
       {{"POST", "/v1/rerank", "Orders documents by how well they fit a query, for rerankers.", kApi,
         &vectors::rerank_fields},
        &Impl::rerank},

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "api/access/media_type.h"
 #include "api/anthropic/message_error.h"
 #include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
@@ -26,6 +27,12 @@ constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
 bool autoload(const net::HttpRequest& request) {
   const std::string value = query_value(request.query, "autoload");
   return value != "false" && value != "0";
+}
+
+// The content type, which has the boundary, of a request whose body is a form.
+std::optional<std::string> form_type(const net::HttpRequest& request) {
+  if (!is_form(request)) return std::nullopt;
+  return std::string(request.header("content-type"));
 }
 
 // The answer to an order, whenever it comes.
@@ -57,9 +64,9 @@ void Api::Impl::with_model(const ExchangePtr& exchange, WithModel then, bool eve
   };
   in_pool<Asked>(
       exchange,
-      [ollama =
-           ollama::is_ollama_path(exchange->request().path)](std::string& body) -> Result<Asked> {
-        WEIR_ASSIGN(AskedModel model, model_of_body(body));
+      [ollama = ollama::is_ollama_path(exchange->request().path),
+       form = form_type(exchange->request())](std::string& body) -> Result<Asked> {
+        WEIR_ASSIGN(AskedModel model, form ? model_of_form(*form, body) : model_of_body(body));
         if (ollama) model.name = std::string(ollama::bare_name(model.name));
         return Asked{std::move(model), std::move(body)};
       },

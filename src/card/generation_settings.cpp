@@ -27,6 +27,32 @@ void read_numbers(const ConfigReader& reader, GenerationSettings& out) {
   if (!reader.bool_or("do_sample", true)) out.temperature = 0;
 }
 
+void read_speech(const ConfigReader& reader, SpeechSettings& out) {
+  constexpr int kLayersMax = 1024, kHeadsMax = 1024;
+  if (reader.has("suppress_tokens")) out.suppressed = reader.ints("suppress_tokens", 0);
+  if (reader.has("begin_suppress_tokens"))
+    out.suppressed_first = reader.ints("begin_suppress_tokens", 0);
+  out.initial_timestamp_max =
+      reader.int_or("max_initial_timestamp_index", out.initial_timestamp_max, 0);
+  const std::optional<JsonValue> heads = reader.value("alignment_heads");
+  if (!heads) return;
+  JsonArray array;
+  const auto wrong = [&] {
+    out.alignment_heads.clear();
+    reader.wrong_type("alignment_heads", "a list of [layer, head]", *heads);
+  };
+  if (heads->get(array) != simdjson::SUCCESS) return wrong();
+  for (const JsonValue each : array) {
+    JsonArray pair;
+    int64_t layer = -1, head = -1;
+    if (each.get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
+        pair.at(0).get(layer) != simdjson::SUCCESS || pair.at(1).get(head) != simdjson::SUCCESS ||
+        layer < 0 || layer >= kLayersMax || head < 0 || head >= kHeadsMax)
+      return wrong();
+    out.alignment_heads.emplace_back(static_cast<int32_t>(layer), static_cast<int32_t>(head));
+  }
+}
+
 }  // namespace
 
 Result<GenerationSettings> read_generation_settings(const ModelFiles& files, JsonValue config) {
@@ -36,6 +62,7 @@ Result<GenerationSettings> read_generation_settings(const ModelFiles& files, Jso
   if (generation) {
     const ConfigReader reader(generation->root(), kFile);
     read_numbers(reader, settings);
+    read_speech(reader, settings.speech);
     settings.eos_ids = eos_of(reader);
     WEIR_TRY(reader.status());
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -14,11 +15,23 @@
 
 namespace weir::card {
 
+// How transcripts are sampled, of a speech model.
+struct SpeechSettings {
+  std::vector<int32_t> suppressed{};        // `suppress_tokens`: they never come.
+  std::vector<int32_t> suppressed_first{};  // `begin_suppress_tokens`: nor these at first.
+  // `max_initial_timestamp_index`: the first timestamp is at most so much after the beginning, in
+  // steps of 20 ms. The reference has one second where the file does not say.
+  int32_t initial_timestamp_max = 50;
+  // `alignment_heads`: layers and heads of cross attention that follow the sound; empty: not known.
+  std::vector<std::pair<int32_t, int32_t>> alignment_heads{};
+};
+
 struct GenerationSettings {
   // Within the ranges that make sense; absent: the file does not say.
   std::optional<double> temperature, top_k, top_p, min_p, typical_p, repetition_penalty;
   // End-of-sequence tokens; empty if the files name none.
   std::vector<int32_t> eos_ids;
+  SpeechSettings speech{};
 };
 
 // A missing file is no error, a malformed one is (kConfig, naming file and key). eos_token_id comes

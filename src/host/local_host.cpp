@@ -345,6 +345,7 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   auto hosted = std::make_shared<api::HostedModel>();
   hosted->bytes = parts.plan.model_bytes;
   parts.text->take_media(parts.choice.model_card, parts.towers);
+  parts.text->hear_speech(parts.choice.model_card);
   hosted->config = api_config(options, parts.choice, *parts.model, parts.plan, *parts.text);
   const ModelPreset& preset = *parts.preset;
   hosted->config.model_id = preset.id;

@@ -37,6 +37,8 @@ void set_text(api::ApiConfig& config, const TextParts& text) {
     config.sounds_refusal = "it writes down what it hears, at /v1/audio/transcriptions";
   else if (!text.sounds_refusal.empty())
     config.sounds_refusal = text.sounds_refusal;
+  config.speech = text.speech;
+  if (!text.speech_refusal.empty()) config.speech_refusal = text.speech_refusal;
   config.chat_template_source = text.chat_template_source;
 }
 

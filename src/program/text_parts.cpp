@@ -62,4 +62,22 @@ void TextParts::take_media(const card::ModelCard& card, const MediaTowers& tower
   }
 }
 
+void TextParts::hear_speech(const card::ModelCard& card) {
+  std::string_view family;
+  if (card.config.root()["model_type"].get(family) != simdjson::SUCCESS || family != "whisper") {
+    speech_refusal = "it is no speech model";
+    return;
+  }
+  if (!card.preprocessor) {
+    speech_refusal = "preprocessor_config.json is not among its files";
+    return;
+  }
+  Result<media::FrontEnd> front_end =
+      media::read_front_end(card.preprocessor->root(), card.config.root());
+  if (front_end)
+    speech = api::SpeechConfig{.front_end = *std::move(front_end), .rules = card.generation.speech};
+  else
+    speech_refusal = front_end.error().message;
+}
+
 }  // namespace weir

@@ -8,6 +8,7 @@
 
 #include "api/request/generation_defaults.h"
 #include "api/serving/rerank_config.h"
+#include "api/serving/speech_config.h"
 #include "base/result.h"
 #include "card/embedding_settings.h"
 #include "card/model_card.h"
@@ -37,6 +38,12 @@ struct TextParts {
   // `towers`: the model's, as they were loaded. REQUIRES: no other thread reads the
   // card.
   void take_media(const card::ModelCard& card, const MediaTowers& towers);
+
+  // Of a model that writes down what is said; none: it does not, and why.
+  std::optional<api::SpeechConfig> speech;
+  std::string speech_refusal;
+  // REQUIRES: the same.
+  void hear_speech(const card::ModelCard& card);
 };
 
 // Reads the files that the card names, and what the options put in their place.

@@ -40,6 +40,10 @@ bool says_json(const net::HttpRequest& request) {
   return equals_ignoring_case(media_type(request), kJson);
 }
 
+bool is_form(const net::HttpRequest& request) {
+  return equals_ignoring_case(media_type(request), "multipart/form-data");
+}
+
 bool is_curls_default(const net::HttpRequest& request) {
   return equals_ignoring_case(media_type(request), "application/x-www-form-urlencoded") &&
          !is_of_browser(request);
@@ -49,6 +53,14 @@ Error wrong_media_type(const net::HttpRequest& request) {
   const std::string_view found = request.header("content-type");
   return {ErrorCode::kMediaType,
           concat({"Unsupported content type: expected application/json, found ",
+                  found.empty() ? "none" : found.substr(0, kShownBytes), "."})};
+}
+
+Error wrong_form_type(const net::HttpRequest& request) {
+  const std::string_view found = request.header("content-type");
+  return {ErrorCode::kMediaType,
+          concat({"Unsupported content type: expected multipart/form-data with the sound's file in "
+                  "its part 'file', found ",
                   found.empty() ? "none" : found.substr(0, kShownBytes), "."})};
 }
 

@@ -162,10 +162,10 @@ void Exchange::start_stream(std::string_view content_type) {
   responder_->start_stream(200, common_);
 }
 
-void Exchange::start_json() {
+void Exchange::start_parts(std::string_view content_type) {
   settle();
   if (key_) key_->append_headers(common_, sched::Clock::now());
-  common_.emplace_back("Content-Type", "application/json");
+  common_.emplace_back("Content-Type", content_type);
   responder_->start_stream(200, common_);
 }
 

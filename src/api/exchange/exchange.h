@@ -62,7 +62,7 @@ class Exchange {
   void respond_refusal(const Key::Refusal& refusal);
   // Of events, or of lines; it may have been started. From then on an error is an event.
   void start_stream(std::string_view content_type);
-  void start_json();  // Of the pieces of one long text.
+  void start_parts(std::string_view content_type);  // Of the pieces of one long text.
   void end_stream();
   // The client is gone.
   void abandon();

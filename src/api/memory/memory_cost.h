@@ -33,6 +33,10 @@ inline size_t preparing_bytes(std::string_view body) {
   return kPreparingPerByte * body.size() + kPreparingPerValue * static_cast<size_t>(values);
 }
 
+// A form is its body, of which the parts are views, and a text at most that is copied of it; what is
+// made of its files is counted where that is made.
+inline size_t form_bytes(std::string_view body) { return body.size() + (size_t{64} << 10); }
+
 // One choice, from its submission to its end.
 inline size_t request_bytes(size_t prompt_bytes, int32_t max_tokens, int32_t top_logprobs) {
   return sizeof(sched::Request) + prompt_bytes +

@@ -6,6 +6,7 @@
 
 #include "api/request/json_fields.h"
 #include "api/request/keep_alive.h"
+#include "api/request/multipart.h"
 #include "api/request/request_field.h"
 #include "net/routes.h"
 
@@ -145,6 +146,16 @@ Result<AskedModel> model_of_body(std::string_view body) {
   }
   if (const auto stream = json_get(object, "stream"))
     if (stream->get(asked.stream) != simdjson::SUCCESS) asked.stream = false;
+  return asked;
+}
+
+Result<AskedModel> model_of_form(std::string_view content_type, std::string_view body) {
+  WEIR_ASSIGN(const std::vector<FormPart> parts, read_multipart(content_type, body));
+  AskedModel asked;
+  for (const FormPart& part : parts) {
+    if (part.name == "model") asked.name = part.bytes;
+    if (part.name == "stream") asked.stream = part.bytes == "true" || part.bytes == "1";
+  }
   return asked;
 }
 

@@ -44,6 +44,8 @@ struct AskedModel {
   bool stream = false;  // It asks for events.
 };
 Result<AskedModel> model_of_body(std::string_view body);
+// The same of a form; `content_type`: the request's header.
+Result<AskedModel> model_of_form(std::string_view content_type, std::string_view body);
 
 // The value of ?name= in a query, decoded; empty: it is not there.
 std::string query_value(std::string_view query, std::string_view name);

@@ -37,6 +37,7 @@ struct PreparedAnswer {
 
 struct PrepareInput {
   std::string_view body;
+  std::string content_type{};  // Of the body, as the request says it.
   sched::Clock::time_point arrived{};
   int64_t now = 0;           // Seconds since the epoch; templates ask for the date.
   std::string answer_id;     // Random digits.
@@ -51,6 +52,8 @@ struct PrepareInput {
   // Of the key that the request came with, where prompts are kept on disk: those of different keys
   // share nothing then, or how soon an answer comes would tell for days what others have asked.
   std::string key_name{};
+  // Of images and sounds; not null where there may be some.
+  MemoryBudget* media_budget = nullptr;
   // Of this request, where it may have media: it is prepared again once they are read. Null: it
   // may have none.
   MediaSetPtr media{};

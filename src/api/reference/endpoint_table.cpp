@@ -103,12 +103,32 @@ std::string stream_text(std::string_view events, bool lines) {
   return out;
 }
 
-void append_example(std::string& out, const reference::Operation& operation,
-                    const reference::Example& example) {
+// A form as a client sends it: each field is a part, the file's bytes are another.
+void append_form(std::string& out, const reference::Example& example) {
+  const Result<JsonDoc> doc = JsonDoc::parse(example.request);
+  JsonObject fields;
+  CHECK(doc && doc->root().get(fields) == simdjson::SUCCESS);
+  out.append("curl http://localhost:8080").append(example.path);
+  for (const auto [name, value] : fields) {
+    std::string text;
+    JsonWriter(text).value(value);
+    if (text.starts_with('"')) text = text.substr(1, text.size() - 2);
+    out.append(" \\\n  -F '").append(name).append("=");
+    out.append(name == "file" ? "@" : "").append(text).append("'");
+  }
+  out += '\n';
+}
+
+void append_example(std::string& out, const EndpointDoc& endpoint,
+                    const reference::Operation& operation, const reference::Example& example) {
   const bool stream = reference::asks_for_stream(example);
-  out.append("\n").append(example.title).append(":\n\n```http\n");
-  out.append(example.method).append(" ").append(target_of(example)).append("\n");
-  if (!example.request.empty()) out.append("\n").append(example.request).append("\n");
+  out.append("\n").append(example.title).append(endpoint.form ? ":\n\n```sh\n" : ":\n\n```http\n");
+  if (endpoint.form)
+    append_form(out, example);
+  else
+    out.append(example.method).append(" ").append(target_of(example)).append("\n");
+  if (!endpoint.form && !example.request.empty())
+    out.append("\n").append(example.request).append("\n");
   const bool json = example.answer.starts_with('{') || example.answer.starts_with('[');
   out.append("```\n\n```").append(stream || !json ? "text" : "json").append("\n");
   if (stream)
@@ -140,7 +160,7 @@ void append_endpoint(std::string& out, const EndpointDoc& endpoint, const Endpoi
   const reference::Operation* operation = reference::find_operation(endpoint.method, endpoint.path);
   CHECK(operation != nullptr);
   for (const reference::Example* example : reference::examples_of(*operation))
-    append_example(out, *operation, *example);
+    append_example(out, endpoint, *operation, *example);
 }
 
 }  // namespace

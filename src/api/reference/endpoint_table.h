@@ -49,6 +49,7 @@ struct EndpointDoc {
   Access access;  // Without a default: each row says it.
   // The fields of the body; null where there is no body.
   std::vector<FieldDoc> (*fields)() = nullptr;
+  bool form = false;  // The body is multipart/form-data, else JSON.
 };
 
 // docs/api.md.

@@ -99,6 +99,9 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
     {"/", "allowed_token_ids", kIntegers},
     {"/", "text_1", kTextOrDocuments},
     {"/", "text_2", kTextOrDocuments},
+    {"/v1/audio/", "timestamp_granularities[]",
+     R"({"type": "array", "items": {"enum": ["segment", "word"]}})"},
+    {"/v1/audio/", "include[]", R"({"type": "array", "items": {"const": "logprobs"}})"},
 });
 
 }  // namespace

@@ -67,6 +67,9 @@ bool is_structured(const FieldDoc& field) {
          field.type.find("object") != std::string_view::npos;
 }
 
+// The file of a form.
+bool is_bytes(const FieldDoc& field) { return field.name == "file" && field.required; }
+
 void write_field(JsonWriter& json, std::string_view path, const FieldDoc& field) {
   const bool ignored = field.treatment == Treatment::kIgnored;
   const reference::FieldSchema* schema =
@@ -76,6 +79,7 @@ void write_field(JsonWriter& json, std::string_view path, const FieldDoc& field)
   if (!schema) {
     write_type(json, field.type, field.required);
     write_range(json, field);
+    if (is_bytes(field)) json.field("format", "binary");
   } else {
     json.key(field.required ? "allOf" : "anyOf").begin_array().raw(compact(schema->json));
     if (!field.required) json.begin_object().field("type", "null").end_object();
@@ -121,10 +125,12 @@ void write_answer_examples(JsonWriter& json, const std::vector<const Example*>& 
   json.end_object();
 }
 
-void write_body(JsonWriter& json, const Operation& operation,
+void write_body(JsonWriter& json, const EndpointDoc& endpoint, const Operation& operation,
                 const std::vector<const Example*>& examples) {
   json.key("requestBody").begin_object().field("required", true);
-  json.key("content").begin_object().key("application/json").begin_object().key("schema");
+  json.key("content").begin_object();
+  json.key(endpoint.form ? "multipart/form-data" : "application/json").begin_object();
+  json.key("schema");
   write_reference(json, operation.request);
   json.key("examples").begin_object();
   for (const Example* example : examples)
@@ -218,7 +224,7 @@ void write_operation(JsonWriter& json, const EndpointDoc& endpoint) {
   else if (const std::string_view scope = scope_of(endpoint.access); !scope.empty())
     write_requirements(json, scope);
   write_parameters(json, *operation);
-  if (endpoint.fields) write_body(json, *operation, examples);
+  if (endpoint.fields) write_body(json, endpoint, *operation, examples);
   write_answers(json, *operation, examples);
   json.end_object();
 }
@@ -245,7 +251,8 @@ void write_components(JsonWriter& json, const std::vector<EndpointDoc>& endpoint
   }
   for (const auto schemas :
        {reference::chat_schemas(), reference::llama_schemas(), reference::response_schemas(),
-        reference::message_schemas(), reference::ollama_schemas(), reference::server_schemas()})
+        reference::message_schemas(), reference::ollama_schemas(), reference::sound_schemas(),
+        reference::server_schemas()})
     for (const reference::Schema& schema : schemas) json.key(schema.name).raw(compact(schema.json));
   json.end_object().end_object();
 }

@@ -84,6 +84,11 @@ constexpr auto kOperations = std::to_array<Operation>({
 
     {"POST", "/v1/embeddings", "createEmbedding", "Embeddings", "EmbeddingRequest",
      "EmbeddingList"},
+    {"POST", "/v1/audio/transcriptions", "createTranscription", "Audio", "TranscriptionRequest",
+     "Transcript", "TranscriptEvent"},
+    {"POST", "/v1/audio/translations", "createTranslation", "Audio", "TranslationRequest",
+     "Transcript"},
+    {"POST", "/v1/audio/speech", "createSpeech", "Audio", "", "", "", "", /*refuses=*/true},
     {"POST", "/v1/rerank", "rerank", "Ranking", "RerankRequest", "RerankAnswer"},
     {"POST", "/v2/rerank", "rerankVersion2", "Ranking", "CohereRerankRequest",
      "CohereRerankAnswer"},
@@ -156,7 +161,8 @@ const Operation* find_operation(std::string_view method, std::string_view path) 
 std::vector<const Example*> examples_of(const Operation& operation) {
   std::vector<const Example*> found;
   for (const auto examples : {chat_examples(), llama_examples(), conversation_examples(),
-                              vector_examples(), ollama_examples(), server_examples()})
+                              vector_examples(), sound_examples(), ollama_examples(),
+                              server_examples()})
     for (const Example& example : examples)
       if (example.method == operation.method && example.path == operation.path)
         found.push_back(&example);

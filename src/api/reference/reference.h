@@ -68,6 +68,7 @@ std::span<const Example> chat_examples();
 std::span<const Example> llama_examples();
 std::span<const Example> conversation_examples();
 std::span<const Example> vector_examples();
+std::span<const Example> sound_examples();
 std::span<const Example> ollama_examples();
 std::span<const Example> server_examples();
 
@@ -80,6 +81,7 @@ std::span<const Schema> llama_schemas();
 std::span<const Schema> response_schemas();
 std::span<const Schema> message_schemas();
 std::span<const Schema> ollama_schemas();
+std::span<const Schema> sound_schemas();
 std::span<const Schema> server_schemas();
 
 // The most specific path first.

@@ -21,6 +21,7 @@
 #include "api/serving/media_desk.h"
 #include "api/serving/model_search.h"
 #include "api/serving/rerank_config.h"
+#include "api/serving/speech_config.h"
 #include "card/embedding_settings.h"
 #include "media/features/front_end.h"
 #include "media/processor/processor.h"
@@ -92,6 +93,10 @@ struct ApiConfig {
   // The same of a sound.
   const media::FrontEnd* front_end = nullptr;
   std::string sounds_refusal = "it has no encoder of sounds";
+
+  // Of a model that writes down what is said; none: it does not, because:
+  std::optional<SpeechConfig> speech{};
+  std::string speech_refusal = "it is no speech model";
 
   // How the model writes calls and reasoning: names of formats, or what the template says.
   std::string tool_parser = "auto";        // Also "none".

@@ -18,12 +18,10 @@ constexpr size_t kOpenMax = 256;
 }  // namespace
 
 BatchAnswer::BatchAnswer(StreamHost& host, ExchangePtr exchange, PreparedBatch prepared,
-                         uint64_t first_id)
+                         uint64_t& next_id)
     : host_(host),
       exchange_(std::move(exchange)),
-      first_id_(first_id),
-      prompts_(prepared.prompts.size()),
-      prompt_tokens_(static_cast<int64_t>(prepared.prompts.tokens())),
+      next_id_(next_id),
       prepared_(std::move(prepared)) {}
 
 Result<void> BatchAnswer::submit() {
@@ -53,13 +51,13 @@ bool BatchAnswer::take_place() {
 
 // The error of the first request that the engine does not take.
 Result<void> BatchAnswer::submit_more() {
-  PromptList& prompts = prepared_.prompts;
-  while (next_ < prompts_ && open_.size() < kOpenMax) {
-    const size_t bytes = prepared_.request_bytes + prompts.tokens(next_) * sizeof(int32_t);
-    if (open_bytes_ + bytes > prepared_.lent_bytes) break;
+  BatchTask& task = *prepared_.task;
+  while (open_.size() < kOpenMax) {
+    const std::optional<size_t> bytes = task.next_bytes();
+    if (!bytes || open_bytes_ + *bytes > prepared_.lent_bytes) break;
     if (!take_place()) break;
-    Open open{bytes, prepared_.task->request(prompts.at(next_)), next_};
-    open.request->id = first_id_ + next_;
+    Open open{*bytes, task.next()};
+    open.request->id = next_id_++;
     open.request->arrived = exchange_->arrived();
     open.request->priority = prepared_.priority;
     open.request->caller = exchange_->caller();
@@ -71,8 +69,8 @@ Result<void> BatchAnswer::submit_more() {
       if (!open_.empty()) exchange_->give_back_places(1);
       return submitted;
     }
-    prompts.drop(next_++);
-    open_bytes_ += bytes;
+    open.number = task.take_next();
+    open_bytes_ += *bytes;
     open_.push_back(std::move(open));
   }
   return {};
@@ -86,8 +84,14 @@ void BatchAnswer::poll() {
   // A full queue may have room when the next step is through, or at the latest with the next tick.
   if (const Result<void> more = submit_more(); !more && more.error().code != ErrorCode::kOverloaded)
     return fail(more.error());
-  if (!open_.empty() || next_ < prompts_) return;
-  prepared_.prompts = {};
+  const bool told = !prepared_.task->streams() || send_events();
+  if (ended_ || !open_.empty() || prepared_.task->next_bytes()) return;
+  if (prepared_.task->streams()) {
+    if (!told) return;
+    set_figures();
+    exchange_->end_stream();
+    return end();
+  }
   prepared_.computing = {};
   make_piece();
 }
@@ -95,7 +99,7 @@ void BatchAnswer::poll() {
 void BatchAnswer::take_finished() {
   size_t finished = 0;
   for (size_t i = 0; i < open_.size();) {
-    const sched::Request& request = *open_[i].request;
+    sched::Request& request = *open_[i].request;
     const FinishReason reason = request.log.finish_reason();
     if (reason == FinishReason::kNone) {
       ++i;
@@ -104,8 +108,9 @@ void BatchAnswer::take_finished() {
     if (reason == FinishReason::kCancelled)
       return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
     if (reason == FinishReason::kError) return fail(engine_error(request, "input"));
-    prepared_.task->keep(open_[i].index, request);
-    computed_tokens_ += std::ssize(request.prompt);
+    prepared_.task->keep(open_[i].number, request);
+    any_finished_ = true;
+    computed_tokens_ += prepared_.task->prompt_tokens(request);
     figures_.cached_tokens += request.cached_tokens;
     figures_.queue_s = seconds(request.started - request.arrived);
     figures_.first_token_s = seconds(request.first_token - request.arrived);
@@ -121,6 +126,48 @@ void BatchAnswer::take_finished() {
 // Places in the queue. Answers that wait for some look again soon.
 void BatchAnswer::give_back(size_t places) {
   if (places > 0 && host_.queue_share->give_back(exchange_->caller(), places)) host_.loop->wake();
+}
+
+// What there is to tell, if the client has taken what was told before; false: it has not.
+bool BatchAnswer::send_events() {
+  net::HttpResponder& responder = exchange_->responder();
+  if (responder.queued_bytes() > host_.pause_bytes) {
+    paused_ = true;
+    responder.on_drained([weak = weak_from_this()] {
+      const auto answer = weak.lock();
+      if (!answer || answer->ended_) return;
+      answer->paused_ = false;
+      answer->poll();
+    });
+    return false;
+  }
+  piece_.clear();
+  prepared_.task->append_events(piece_);
+  if (piece_.empty()) return true;
+  exchange_->start_stream(prepared_.task->content_type());
+  responder.write(piece_);
+  last_write_ = sched::Clock::now();
+  if (responder.closed()) abandon();
+  return true;
+}
+
+void BatchAnswer::keep_alive(sched::Clock::time_point now) {
+  if (ended_ || paused_ || !prepared_.task->streams() || now - last_write_ < host_.keep_alive)
+    return;
+  last_write_ = now;
+  exchange_->start_stream(prepared_.task->content_type());
+  if (exchange_->responder().queued_bytes() == 0)
+    exchange_->responder().write(": keep-alive\n\n");
+}
+
+// Of an answer whose requests have all finished.
+void BatchAnswer::set_figures() {
+  figures_.prompt_tokens = prepared_.prompt_tokens;
+  figures_.output_tokens = prepared_.task->output_tokens();
+  host_.stats->prompt_tokens.add(static_cast<uint64_t>(figures_.prompt_tokens));
+  host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(figures_.cached_tokens));
+  host_.stats->output_tokens.add(static_cast<uint64_t>(figures_.output_tokens));
+  exchange_->set_figures(figures_);
 }
 
 // All is computed. Millions of numbers take a while to write.
@@ -140,12 +187,10 @@ void BatchAnswer::write_piece() {
     if (!*items_) return;
     task.append_head(piece_);
   }
-  for (; next_item_ < **items_ && piece_.size() < kBatchPieceBytes; ++next_item_) {
-    if (next_item_ > 0) piece_ += ',';
+  for (; next_item_ < **items_ && piece_.size() < kBatchPieceBytes; ++next_item_)
     task.append_item(piece_, next_item_);
-  }
   last_ = next_item_ == **items_;
-  if (last_) task.append_tail(piece_, prompt_tokens_);
+  if (last_) task.append_tail(piece_, prepared_.prompt_tokens);
 }
 
 // The piece that was made. An answer of one is sent whole.
@@ -154,15 +199,13 @@ void BatchAnswer::send() {
   if (!*items_) return fail(items_->error());
   piece_begin_ = 0;
   if (!started_) {
-    figures_.prompt_tokens = prompt_tokens_;
-    host_.stats->prompt_tokens.add(static_cast<uint64_t>(prompt_tokens_));
-    host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(figures_.cached_tokens));
-    exchange_->set_figures(figures_);
+    set_figures();
+    const std::string_view type = prepared_.task->content_type();
     if (last_) {
-      exchange_->respond_json(piece_);
+      exchange_->respond(200, type, piece_);
       return end();
     }
-    exchange_->start_json();
+    exchange_->start_parts(type);
     started_ = true;
   }
   send_piece();
@@ -210,9 +253,7 @@ double BatchAnswer::waiting_seconds(sched::Clock::time_point now) const {
   const auto begun = [](const Open& open) {
     return open.request->begun.load(std::memory_order_acquire);
   };
-  // Open ones come from the front, so where one is missing it has been finished.
-  const bool any_finished = open_.size() < next_;
-  if (ended_ || any_finished || std::ranges::any_of(open_, begun)) return 0;
+  if (ended_ || any_finished_ || std::ranges::any_of(open_, begun)) return 0;
   return seconds(now - exchange_->arrived());
 }
 
@@ -234,7 +275,7 @@ AnswerFigures BatchAnswer::figures_so_far() const {
   figures.prompt_tokens = computed_tokens_;
   for (const Open& open : open_)
     if (open.request->begun.load(std::memory_order_acquire))
-      figures.prompt_tokens += std::ssize(open.request->prompt);
+      figures.prompt_tokens += prepared_.task->prompt_tokens(*open.request);
   return figures;
 }
 

@@ -153,7 +153,7 @@ void Stream::complete(sched::Clock::time_point now) {
       exchange_->respond_json(body->view());
       return release();
     }
-    exchange_->start_json();
+    exchange_->start_parts("application/json");
     started_ = ending_ = true;
     unsent_ = std::move(body);
     unsent_begin_ = 0;

@@ -90,7 +90,7 @@ Result<PromptList> tokenise_inputs(const ServingContext& serving, const PrepareI
   return prompts;
 }
 
-class EmbeddingTask final : public BatchTask {
+class EmbeddingTask final : public PromptTask {
  public:
   EmbeddingTask(const ApiConfig& config, const Form& form, size_t inputs,
                 std::unique_ptr<VectorsShape> shape)
@@ -107,7 +107,7 @@ class EmbeddingTask final : public BatchTask {
     request->pooled.resize(width_);
     return request;
   }
-  void keep(size_t index, const sched::Request& finished) override {
+  void keep(size_t index, sched::Request& finished) override {
     std::ranges::copy(std::span(finished.pooled).first(form_.dimensions), vector(index).begin());
   }
 
@@ -120,6 +120,7 @@ class EmbeddingTask final : public BatchTask {
   }
   void append_head(std::string& out) const override { shape_->append_head(out); }
   void append_item(std::string& out, size_t item) const override {
+    if (item > 0) out += ',';
     shape_->append_item(out, item,
                         std::span(vectors_).subspan(item * form_.dimensions, form_.dimensions));
   }
@@ -203,17 +204,19 @@ Result<PreparedBatch> prepare_vectors(const ServingContext& serving, MemoryBudge
   PreparedBatch batch;
   batch.adapter = std::move(adapter);
   batch.ignored = request.ignored;
-  batch.request_bytes = pooled_request_bytes(static_cast<size_t>(serving.config.hidden_size));
-  batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
+  const size_t request_bytes = pooled_request_bytes(static_cast<size_t>(serving.config.hidden_size));
+  batch.lent_bytes = lent_bytes(prompts, request_bytes, budget.bytes_max());
+  batch.prompt_tokens = static_cast<int64_t>(prompts.tokens());
   const size_t computing = prompts.memory_bytes() + batch.lent_bytes;
   const size_t whole = vectors_bytes(prompts.size(), form.dimensions, request.base64);
   WEIR_TRY(check_memory(budget, std::string(request.field), computing + whole, "fewer inputs"));
   WEIR_ASSIGN(batch.whole, lease(budget, in.caller, computing + whole));
   batch.computing = batch.whole.part(computing);
   batch.priority = in.priority_min;
-  batch.task =
+  auto task =
       std::make_unique<EmbeddingTask>(serving.config, form, prompts.size(), std::move(shape));
-  batch.prompts = std::move(prompts);
+  task->set_prompts(std::move(prompts), request_bytes);
+  batch.task = std::move(task);
   return batch;
 }
 

@@ -129,29 +129,33 @@ Result<std::vector<int32_t>> prompt_of(const ServingContext& serving, const Prep
   return prompt;
 }
 
-// Memory is taken as the prompts appear: each may be as long as the context. `whole` is taken.
+// Memory is taken as the prompts appear: each may be as long as the context. `whole` is taken. The
+// batch gets the task.
 Result<void> add_prompts(const ServingContext& serving, MemoryBudget& budget,
                          const PrepareInput& in, const RerankRequest& request,
-                         PreparedBatch& batch) {
+                         std::unique_ptr<PromptTask> task, PreparedBatch& batch) {
   batch.ignored = request.ignored;
   batch.priority = in.priority_min;
-  batch.request_bytes = request_bytes(0, 1, kJudgedTokens);
+  const size_t one_bytes = request_bytes(0, 1, kJudgedTokens);
+  PromptList prompts;
   WEIR_ASSIGN(batch.computing, lease(budget, in.caller, 0));
   for (size_t i = 0; i < request.documents.size(); ++i) {
     WEIR_ASSIGN(const std::vector<int32_t> prompt, prompt_of(serving, in, request, i));
-    PromptList& prompts = batch.prompts;
     prompts.add(prompt);
-    batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
+    batch.lent_bytes = lent_bytes(prompts, one_bytes, budget.bytes_max());
     const size_t computing = prompts.memory_bytes() + batch.lent_bytes;
     WEIR_TRY(check_growing_memory(budget, request.document_field, batch.whole.bytes() + computing,
                                   "fewer texts"));
     WEIR_TRY(grow(budget, batch.computing, computing - batch.computing.bytes()));
   }
+  batch.prompt_tokens = static_cast<int64_t>(prompts.tokens());
+  task->set_prompts(std::move(prompts), one_bytes);
+  batch.task = std::move(task);
   return {};
 }
 
 // The odds of each document.
-class JudgementTask : public BatchTask {
+class JudgementTask : public PromptTask {
  public:
   JudgementTask(const ApiConfig& config, size_t documents)
       : yes_(config.rerank.yes), no_(config.rerank.no), odds_(documents) {}
@@ -164,7 +168,7 @@ class JudgementTask : public BatchTask {
     return std::make_unique<sched::Request>(std::move(prompt), std::move(params),
                                             /*max_tokens=*/1, /*logprobs=*/true);
   }
-  void keep(size_t index, const sched::Request& finished) override {
+  void keep(size_t index, sched::Request& finished) override {
     gave_all_ = gave_all_ && finished.log.size() == 1;
     if (!gave_all_) return;
     const auto judged = finished.log.top(0);
@@ -245,6 +249,7 @@ void RankingTask::append_head(std::string& out) const {
 }
 
 void RankingTask::append_item(std::string& out, size_t item) const {
+  if (item > 0) out += ',';
   const size_t index = order_[item];
   const bool tei = facts_.form == RerankForm::kTei;
   JsonWriter json(out);
@@ -282,6 +287,7 @@ class ScoreTask final : public JudgementTask {
     json.field("model", model_).key("data").begin_array();
   }
   void append_item(std::string& out, size_t item) const override {
+    if (item > 0) out += ',';
     JsonWriter json(out);
     json.begin_object().field("object", "score").field("index", static_cast<int64_t>(item));
     json.field("score", probability(item)).end_object();
@@ -322,8 +328,8 @@ Result<PreparedBatch> prepare_ranking(const ServingContext& serving, MemoryBudge
   PreparedBatch batch;
   batch.adapter = std::move(adapter);
   WEIR_ASSIGN(batch.whole, lease(budget, in.caller, bytes));
-  batch.task = std::make_unique<RankingTask>(serving.config, std::move(facts), documents);
-  WEIR_TRY(add_prompts(serving, budget, in, request, batch));
+  auto task = std::make_unique<RankingTask>(serving.config, std::move(facts), documents);
+  WEIR_TRY(add_prompts(serving, budget, in, request, std::move(task), batch));
   return batch;
 }
 
@@ -352,8 +358,8 @@ Result<PreparedBatch> prepare_score(const ServingContext& serving, MemoryBudget&
   batch.adapter = std::move(adapter);
   WEIR_ASSIGN(batch.whole,
               lease(budget, in.caller, text_bytes + batch_text_bytes(text_bytes, kResultBytes)));
-  batch.task = std::make_unique<ScoreTask>(serving.config, in, documents);
-  WEIR_TRY(add_prompts(serving, budget, in, request, batch));
+  auto task = std::make_unique<ScoreTask>(serving.config, in, documents);
+  WEIR_TRY(add_prompts(serving, budget, in, request, std::move(task), batch));
   return batch;
 }
 
