@@ -72,12 +72,12 @@ void TextParts::hear_speech(const card::ModelCard& card) {
     speech_refusal = "preprocessor_config.json is not among its files";
     return;
   }
-  Result<media::FrontEnd> front_end =
+  Result<media::FrontEnd> read =
       media::read_front_end(card.preprocessor->root(), card.config.root());
-  if (front_end)
-    speech = api::SpeechConfig{.front_end = *std::move(front_end), .rules = card.generation.speech};
+  if (read)
+    speech = api::SpeechConfig{.front_end = *std::move(read), .rules = card.generation.speech};
   else
-    speech_refusal = front_end.error().message;
+    speech_refusal = read.error().message;
 }
 
 }  // namespace weir
