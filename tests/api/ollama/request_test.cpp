@@ -127,7 +127,7 @@ TEST(OllamaRequest, ImagesOfARawPromptStandWhereItSays) {
     EXPECT_TRUE(raw && complete(*raw, /*has_template=*/true)) << prompt;
     const auto& made = std::get<ShownPrompt>(raw->prompts.at(0));
     EXPECT_EQ(made.pictures, 2u);
-    return made.text + " " + raw->pictures.at(0).text + raw->pictures.at(1).text;
+    return made.text + " " + raw->media.at(0).text + raw->media.at(1).text;
   };
   EXPECT_EQ(shown("x"), "<__media__><__media__>x aGk=aGo=");
   EXPECT_EQ(shown("x[img-1]y"), "<__media__>x<__media__>y aGk=aGo=");
