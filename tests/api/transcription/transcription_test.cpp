@@ -226,7 +226,7 @@ TEST_F(TranscriptionTest, SaysWhatIsWrongWithASound) {
        {whole.substr(0, 20), whole.substr(0, 1000), std::string("not a sound"), wav(0)}) {
     const Error error = error_of(file);
     EXPECT_EQ(error.param, "file") << error.message;
-    EXPECT_TRUE(error.message.starts_with("Invalid value for 'file': ")) << error.message;
+    EXPECT_TRUE(error.message.starts_with("Invalid audio in 'file': ")) << error.message;
   }
   EXPECT_TRUE(prepare(1.0 / 16000)) << "one sample is a sound";
   EXPECT_EQ(media_.used(), 0u) << "what is refused gives its memory back";
@@ -242,7 +242,7 @@ TEST_F(TranscriptionTest, ManyMinutesTakeMemoryWithinTheBudget) {
   in.content_type = kFormType;
   in.tokens_max = 64;
   in.media_budget = &small;
-  EXPECT_EQ(prepare_transcription(serving_, budget_, in).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(prepare_transcription(serving_, budget_, in).error().kind, "audio_too_large");
   EXPECT_EQ(small.used(), 0u);
 }
 
