@@ -35,7 +35,7 @@ def make(folder):
         if name == "config.json":
             settings.update(decoder_start_token_id=END + 1, begin_suppress_tokens=[0, END])
         else:
-            settings.update(begin_suppress_tokens=[0, END], suppress_tokens=[3])
+            settings.update(begin_suppress_tokens=[0, END], suppress_tokens=[3], alignment_heads=[[0, 1], [1, 2]])
         with open(f"{folder}/{name}", "w") as file:
             json.dump(settings, file)
     return folder

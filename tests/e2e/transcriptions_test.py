@@ -68,6 +68,22 @@ class Transcriptions(unittest.TestCase):
         self.assertEqual("".join(each["delta"] for each in told[:-1]), text)
         self.assertEqual((told[-1]["type"], told[-1]["text"]), ("transcript.text.done", text))
 
+    def test_words_have_times(self):
+        text = speech_model.wav(2.5)
+        fields = ("language", "en"), ("response_format", "verbose_json"), ("seed", 7)
+        plain = json.loads(self.transcribe(text, *fields))
+        verbose = json.loads(self.transcribe(text, *fields, ("timestamp_granularities[]", "word")))
+        self.assertNotIn("segments", verbose)
+        self.assertEqual("".join(each["word"] for each in verbose["words"]), verbose["text"].replace(" ", ""))
+        self.assertTrue(verbose["words"] and plain["text"])
+        time = 0
+        for each in verbose["words"]:
+            self.assertTrue(time <= each["start"] <= each["end"] <= 2.5, each)
+            time = each["end"]
+        both = self.transcribe(text, *fields, ("timestamp_granularities[]", "word"), ("timestamp_granularities[]", "segment"))
+        self.assertEqual(json.loads(both)["words"], verbose["words"])
+        self.assertTrue(json.loads(both)["segments"])
+
     def test_a_language_is_heard_where_none_is_named(self):
         verbose = json.loads(self.transcribe(self.sound, ("response_format", "verbose_json")))
         self.assertIn(verbose["language"], ("english", "german"))

@@ -37,6 +37,11 @@ describe("recordings", () => {
     assert.ok(verbose.segments.length > 0);
   });
 
+  test("times of words", async () => {
+    const { words } = await ask({ response_format: "verbose_json", timestamp_granularities: ["word"] });
+    assert.ok(words.length > 0 && words.every(({ word, start, end }) => word && 0 <= start && start <= end));
+  });
+
   test("a translation", async () => {
     const answer = await openai.audio.translations.create({ file: fs.createReadStream(sound), model: "whisper-1" });
     assert.equal(typeof answer.text, "string");
