@@ -133,7 +133,7 @@ class Server {
   void become_ready(TextParts text);
   void begin_several(ThreadTeam& team);
   void become_ready_for_several();
-  void announce_ready(const std::string& what, bool chats);
+  void announce_ready(const std::string& what, Use use);
   api::ModelSet model_set();
   void complete(api::ApiConfig& config);
   void watch();
@@ -458,15 +458,15 @@ void Server::become_ready(TextParts text) {
   api_->set_http_stats(&http_->stats());
   watch();
   log_start(options_, choice_, *model_, plan_, *text_);
-  announce_ready(name, text_->chat_template.has_value());
+  announce_ready(name, use_of(*text_));
 }
 
 // Requests are answered: `what` serves them, for people.
-void Server::announce_ready(const std::string& what, bool chats) {
+void Server::announce_ready(const std::string& what, Use use) {
   http_->accept_passed();
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
-  announce(options_, http_->port(), steady_clock::now() - start_, chats, !keys_.empty());
+  announce(options_, http_->port(), steady_clock::now() - start_, use, !keys_.empty());
   service_.ready("Serving " + what, loop_, stage_);
 }
 
@@ -521,7 +521,7 @@ void Server::become_ready_for_several() {
   log::info("models count=" + std::to_string(presets_.size()) +
             " room=" + human_bytes(host_->room()) + " (" + limit_.from + ")");
   api_->start();
-  announce_ready(std::to_string(presets_.size()) + " models", /*chats=*/true);
+  announce_ready(std::to_string(presets_.size()) + " models", Use::kChats);
 }
 
 api::ModelSet Server::model_set() {

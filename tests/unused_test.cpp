@@ -34,7 +34,6 @@ const std::map<std::string, std::string_view> kForTests = {
     {"refuse_direct", "the same"},
     {"class_begin", "a place within ExpertCache that its random test checks"},
     {"compilations", "a count within GrammarCache that says what was kept"},
-    {"token_times", "times of words, which no endpoint gives yet"},
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

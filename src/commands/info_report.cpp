@@ -26,6 +26,8 @@ void print_model(const ModelReport& r) {
   if (!r.found.here)
     std::printf("at the hub, commit %s: %s to fetch\n", r.found.commit.c_str(),
                 human_bytes(r.found.file_bytes).c_str());
+  if (r.model.cross_layers() > 0)
+    std::printf("it transcribes: only /v1/audio/transcriptions and /v1/audio/translations\n");
   for (const std::string& change : r.options.config_override)
     std::printf("config.json is overridden: %s\n", change.c_str());
   std::printf("weights: %s\n", r.model.memory().formats.c_str());
@@ -137,6 +139,7 @@ void print_info_json(const ModelReport& r) {
   w.field("parameters", r.model.memory().parameters);
   w.field("tensor_bytes", tensor_bytes(*r.choice.model_card.tensors));
   w.field("context", r.model.spec().context_max);
+  w.field("transcribes", r.model.cross_layers() > 0);
   w.field("isa", kernels::isa_name(r.choice.isa)).field("threads", r.choice.threads);
   w.field("compute", word_of(r.choice.compute)).field("kv", r.choice.kv_format.name());
   w.key("kv_token_bytes").begin_object();

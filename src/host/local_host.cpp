@@ -315,6 +315,7 @@ Result<int64_t> LocalHost::open_model(Task& task) {
   WEIR_ASSIGN(parts.model, bind_model(parts.choice.model_card, model_options(options, parts.choice),
                                       limit_, ops, parts_.team.members()));
   WEIR_ASSIGN(parts.towers, bind_media_towers(parts.choice, ops, parts_.team.members()));
+  WEIR_TRY(check_hearing(*parts.model, parts.towers));
   WEIR_ASSIGN(parts.footprint, footprint(*parts.model, parts.choice.kv_format, parts.towers));
   return least_model_bytes(options, limit_, plan_, parts.footprint);
 }

@@ -96,6 +96,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
   WEIR_ASSIGN(loaded.model, bind_model(choice.model_card, model_options(options, choice), limit,
                                        ops, team.members()));
   WEIR_ASSIGN(loaded.towers, bind_media_towers(choice, ops, team.members()));
+  WEIR_TRY(check_hearing(*loaded.model, loaded.towers));
   WEIR_ASSIGN(const ModelFootprint needed,
               footprint(*loaded.model, choice.kv_format, loaded.towers));
   WEIR_ASSIGN(loaded.plan, plan_memory(options, limit, needed));

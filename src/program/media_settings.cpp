@@ -28,7 +28,8 @@ Result<media::Processor> image_processor(const card::ModelCard& card) {
 
 Result<media::FrontEnd> sound_front_end(const card::ModelCard& card) {
   const JsonValue config = card.config.root();
-  if (!has(config, "audio_config"))
+  // Whisper is its encoder's config and its decoder's in one.
+  if (!has(config, "audio_config") && !has(config, "num_mel_bins"))
     return fail(ErrorCode::kUnsupported, "it has no encoder of sounds");
   WEIR_ASSIGN(const JsonValue preprocessor, preprocessor_of(card));
   return media::read_front_end(preprocessor, config);

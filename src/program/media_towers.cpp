@@ -58,6 +58,13 @@ Result<MediaTowers> bind_media_towers(const ModelChoice& choice, const kernels::
   return towers;
 }
 
+Result<void> check_hearing(const model::Model& model, const MediaTowers& towers) {
+  if (model.cross_layers() == 0 || towers.sounds.loaded()) return {};
+  return fail(ErrorCode::kUnsupported,
+              "the model transcribes: expected an encoder of sounds beside it, found none (" +
+                  towers.sounds.refusal + ")");
+}
+
 int32_t image_span_rows(const card::ModelCard& card) {
   const Result<media::Processor> processor = image_processor(card);
   const Result<model::ModelSpec> spec = model::spec_from_config(card.config.root());

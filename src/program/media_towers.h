@@ -36,6 +36,9 @@ struct MediaTowers {
 Result<MediaTowers> bind_media_towers(const ModelChoice& choice, const kernels::Ops& ops,
                                       int members);
 
+// A model that transcribes has nothing else to do: an error where it has no encoder of sounds.
+Result<void> check_hearing(const model::Model& model, const MediaTowers& towers);
+
 // By how many rows a step of this model must be larger than others, for a span of tokens that see
 // both ways (model::BothWays): those of its largest image. 0 for most models.
 int32_t image_span_rows(const card::ModelCard& card);

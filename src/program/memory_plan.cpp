@@ -80,10 +80,6 @@ constexpr int64_t kKvShareBesideExperts = 8;
 }  // namespace
 
 Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const MemoryPlan& plan) {
-  if (plan.cross_slots > 0 && executor.encoder() == nullptr)
-    return fail(ErrorCode::kUnsupported,
-                "the model writes down what it hears: expected an encoder of sounds beside it, with "
-                "its preprocessor_config.json; found none");
   Result<void> taken =
       executor.take_memory(std::move(layout), plan.kv_page_counts,
                            {.running = plan.parallel,

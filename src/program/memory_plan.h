@@ -128,7 +128,8 @@ int32_t longest_context(const Options& options, const MemoryLimit& limit,
                         const ModelFootprint& model);
 
 // The executor takes the planned memory for keys and values. All of it is reserved at once; where
-// the system refuses that, the error names the option that helps.
+// the system refuses that, the error names the option that helps. REQUIRES: it has an encoder where
+// slots of sounds are planned (check_hearing() in program/media_towers.h).
 Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const MemoryPlan& plan);
 
 // What a plan that has made the context shorter says of it; empty: it has not.

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "api/request/sampling_fields.h"
 #include "base/byte_size.h"
@@ -16,6 +17,18 @@ namespace weir {
 
 namespace {
 
+std::string_view note_of(Use use) {
+  switch (use) {
+    case Use::kChats:
+      return "";
+    case Use::kCompletions:
+      return " (no chat template: only /v1/completions)";
+    case Use::kTranscriptions:
+      return " (it transcribes: only /v1/audio/transcriptions and /v1/audio/translations)";
+  }
+  return {};
+}
+
 void log_model(const Options& options, const ModelChoice& choice, const model::Model& model,
                const TextParts& text) {
   const model::ModelSpec& spec = model.spec();
@@ -23,9 +36,7 @@ void log_model(const Options& options, const ModelChoice& choice, const model::M
             model.memory().formats + "' layers=" + std::to_string(model::layer_count(spec)) +
             " width=" + std::to_string(spec.hidden_size) +
             " vocab=" + std::to_string(spec.vocab_size) +
-            (model.cross_layers() > 0 ? " (it writes down what it hears: only /v1/audio)"
-             : text.chat_template     ? ""
-                                      : " (no chat template: only /v1/completions)"));
+            std::string(note_of(use_of(text))));
   for (const std::string& change : options.config_override)
     log::warn("model config.json is overridden: " + change);
   log::info("kernels isa=" + std::string(kernels::isa_name(choice.isa)) +
@@ -81,8 +92,15 @@ std::string base_url(const Options& options, uint16_t port) {
   return (options.tls_cert.empty() ? "http://" : "https://") + host + ":" + std::to_string(port);
 }
 
-void print_greeting(const std::string& base_url, bool with_key, bool chats) {
+void print_greeting(const std::string& base_url, bool with_key, Use use) {
   const char* key = with_key ? " -H 'Authorization: Bearer YOUR_KEY'" : "";
+  if (use == Use::kTranscriptions) {
+    std::printf("\nWeir is ready: %s/v1\n\n  curl %s/v1/audio/transcriptions%s -F file=@speech.wav\n\n",
+                base_url.c_str(), base_url.c_str(), key);
+    std::fflush(stdout);
+    return;
+  }
+  const bool chats = use == Use::kChats;
   const char* path = chats ? "chat/completions" : "completions";
   const char* body =
       chats ? "{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a short story.\"}]}"
@@ -97,6 +115,11 @@ void print_greeting(const std::string& base_url, bool with_key, bool chats) {
 
 }  // namespace
 
+Use use_of(const TextParts& text) {
+  if (text.speech) return Use::kTranscriptions;
+  return text.chat_template ? Use::kChats : Use::kCompletions;
+}
+
 void log_start(const Options& options, const ModelChoice& choice, const model::Model& model,
                const MemoryPlan& plan, const TextParts& text) {
   log_model(options, choice, model, text);
@@ -108,14 +131,14 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
 }
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
-              bool chats, bool with_key) {
+              Use use, bool with_key) {
   const std::string base = port == 0 ? "Unix sockets" : base_url(options, port);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(startup).count());
   log::info("server ready in " + std::string(seconds) + " s at " + base +
             (options.unix_socket.empty() ? "" : " and unix:" + options.unix_socket));
   log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
-  if (port != 0) print_greeting(base, with_key, chats);
+  if (port != 0) print_greeting(base, with_key, use);
 }
 
 }  // namespace weir

@@ -15,9 +15,13 @@ namespace weir {
 void log_start(const Options& options, const ModelChoice& choice, const model::Model& model,
                const MemoryPlan& plan, const TextParts& text);
 
-// The server answers: the log has its address, standard output how to ask it, in chats where that
-// is to be expected. `port`: 0 where it listens on Unix sockets alone.
+// What a model is asked in the first place.
+enum class Use : uint8_t { kChats, kCompletions, kTranscriptions };
+Use use_of(const TextParts& text);
+
+// The server answers: the log has its address, standard output how to ask it. `port`: 0 where it
+// listens on Unix sockets alone.
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
-              bool chats, bool with_key);
+              Use use, bool with_key);
 
 }  // namespace weir

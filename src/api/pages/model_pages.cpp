@@ -78,7 +78,9 @@ void write_model(JsonWriter& json, const ModelLine& line, std::string_view id) {
   json.key("architecture").begin_object();
   json.key("input_modalities").begin_array().value("text");
   if (line.config != nullptr && line.config->processor != nullptr) json.value("image");
-  if (line.config != nullptr && line.config->front_end != nullptr) json.value("audio");
+  const bool hears =
+      line.config != nullptr && (line.config->front_end != nullptr || line.config->speech);
+  if (hears) json.value("audio");
   json.end_array().key("output_modalities").begin_array().value("text").end_array();
   json.end_object();
   json.field("pinned", line.status.pinned);

@@ -14,13 +14,15 @@ ModelAbilities abilities_of(const ServingContext& serving) {
   ModelAbilities abilities;
   abilities.embedding = serving.config.facts.embeds && serving.config.embedding.refusal.empty();
   if (abilities.embedding) return abilities;
+  abilities.audio = serving.config.front_end != nullptr || serving.config.speech;
+  // A model that transcribes completes nothing.
+  if (serving.config.speech) return abilities;
   abilities.completion = true;
   abilities.tools = serving.config.chat_template != nullptr && serving.outputs.calls != nullptr;
   abilities.thinking =
       serving.config.chat_template != nullptr && serving.outputs.reasoning != nullptr;
   abilities.infill = serving.infill.has_value();
   abilities.vision = serving.config.processor != nullptr;
-  abilities.audio = serving.config.front_end != nullptr;
   return abilities;
 }
 

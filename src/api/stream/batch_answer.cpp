@@ -84,6 +84,7 @@ void BatchAnswer::poll() {
   // A full queue may have room when the next step is through, or at the latest with the next tick.
   if (const Result<void> more = submit_more(); !more && more.error().code != ErrorCode::kOverloaded)
     return fail(more.error());
+  if (prepared_.task->has_work()) return do_work();
   const bool told = !prepared_.task->streams() || send_events();
   if (ended_ || !open_.empty() || prepared_.task->next_bytes()) return;
   if (prepared_.task->streams()) {
@@ -168,6 +169,16 @@ void BatchAnswer::set_figures() {
   host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(figures_.cached_tokens));
   host_.stats->output_tokens.add(static_cast<uint64_t>(figures_.output_tokens));
   exchange_->set_figures(figures_);
+}
+
+// Meanwhile the engine goes on with what it has.
+void BatchAnswer::do_work() {
+  making_ = host_.loop->run_in_pool([self = shared_from_this()] { self->prepared_.task->work(); },
+                                    [self = shared_from_this()] {
+                                      self->making_ = false;
+                                      if (self->ended_) return self->release();
+                                      self->poll();
+                                    });
 }
 
 // All is computed. Millions of numbers take a while to write.

@@ -25,8 +25,8 @@ namespace weir::api {
 
 // What the requests of a batch compute, and how its answer says it.
 //
-// Threads: one at a time; finish(), and what appends a whole answer, in the pool, once every result
-// is kept; the rest on the loop.
+// Threads: one at a time; work(), in the pool; finish(), and what appends a whole answer, there too,
+// once every result is kept; the rest on the loop, which only asks prompt_tokens() during work().
 class BatchTask {
  public:
   virtual ~BatchTask() = default;
@@ -39,6 +39,10 @@ class BatchTask {
   virtual size_t take_next() = 0;
   // Takes the result from its finished request; there may be further requests then.
   virtual void keep(size_t number, sched::Request& finished) = 0;
+
+  // What is slow to make of a result that was kept: work() does some of it. Requests may follow.
+  virtual bool has_work() const { return false; }
+  virtual void work() {}
 
   // How many tokens a request counts as that the engine has begun, and how many the answer has.
   virtual int64_t prompt_tokens(const sched::Request& request) const {
@@ -105,7 +109,8 @@ struct PreparedBatch {
 };
 
 // Threads: the loop's; a pool thread makes the JSON once every request is finished, and then alone
-// looks at the task and the piece.
+// looks at the task and the piece; before that it does the task's slow work, and then looks at the
+// task.
 //
 // Invariants:
 // (1) A request is lent to the engine while it is in open_, and is in StreamHost::retired from then
@@ -155,6 +160,7 @@ class BatchAnswer : public std::enable_shared_from_this<BatchAnswer> {
   AnswerFigures figures_so_far() const;
   void set_figures();
   bool send_events();
+  void do_work();
   void make_piece();
   void write_piece();
   void send();
@@ -183,7 +189,7 @@ class BatchAnswer : public std::enable_shared_from_this<BatchAnswer> {
   size_t piece_begin_ = 0;  // Of what is not sent of it.
   bool started_ = false;    // The headers are sent, and pieces follow.
   bool paused_ = false;     // Waits for the client to take what is queued.
-  bool making_ = false;     // The pool makes a piece.
+  bool making_ = false;     // The pool makes a piece, or does the task's work.
   bool ended_ = false;      // Answered or abandoned.
 };
 

@@ -161,7 +161,7 @@ constexpr auto kFields = std::to_array<PartField>({
     {.name = "seed", .type = "integer", .parse = &parse_seed,
      .help = "Of the tokens that are drawn (vLLM)."},
     {.name = kWordTimes, .type = "array", .parse = &parse_granularity,
-     .help = "Of verbose_json: segment; times of words are refused.", .endpoints = kTranscriptions},
+     .help = "Of verbose_json: segment, word, or both; absent: segment.", .endpoints = kTranscriptions},
     {.name = kInclude, .type = "array", .parse = &parse_include,
      .help = "logprobs: each token's, with json.", .endpoints = kTranscriptions},
     {.name = "stream", .type = "boolean", .parse = &parse_stream,

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "api/request/media_source.h"
 #include "base/concat.h"
 #include "media/audio/decode_sound.h"
 #include "media/features/sound_features.h"
@@ -14,9 +15,8 @@ namespace weir::api::transcription {
 
 namespace {
 
-tl::unexpected<Error> of_file(Error error) {
-  return fail(error.code, concat({"Invalid value for 'file': ", error.message}), "file",
-              std::move(error.kind));
+tl::unexpected<Error> of_file(const Error& error) {
+  return media_error(Medium::kSound, "file", error);
 }
 
 tl::unexpected<Error> no_memory(const MemoryBudget& budget, size_t bytes, int64_t seconds) {
@@ -102,7 +102,7 @@ Result<Recording> hear_recording(const media::FrontEnd& front_end, std::string_v
                                  MemoryBudget& budget, uint64_t caller,
                                  const grammar::Interrupt* interrupt) {
   Result<Decoded> decoded = decode(front_end, file, budget, caller);
-  if (!decoded) return of_file(std::move(decoded).error());
+  if (!decoded) return of_file(decoded.error());
   const std::span<const float> samples = decoded->sound.samples;
   Recording recording{.seconds = decoded->sound.seconds()};
   const double rate = front_end.rate;
@@ -112,7 +112,7 @@ Result<Recording> hear_recording(const media::FrontEnd& front_end, std::string_v
     const auto window = samples.subspan(static_cast<size_t>(cut.begin),
                                         static_cast<size_t>(cut.end - cut.begin));
     auto heard = hear(front_end, window, budget, caller);
-    if (!heard) return of_file(std::move(heard).error());
+    if (!heard) return of_file(heard.error());
     recording.windows.push_back({.begin = static_cast<double>(cut.begin) / rate,
                                  .end = static_cast<double>(cut.end) / rate,
                                  .heard = *std::move(heard)});

@@ -80,6 +80,15 @@ void share_out_time(Segment& segment) {
   }
 }
 
+// `times`: from the segment's first token of text on.
+void set_times(Segment& segment, std::span<const double> times) {
+  for (Word& word : segment.words) {
+    word.start = times.front();
+    times = times.subspan(word.tokens.size());
+    word.end = times.front();
+  }
+}
+
 // A word as two windows may have it in common.
 std::string plain(std::string_view text) {
   std::string plain;
@@ -203,17 +212,24 @@ std::vector<int32_t> text_tokens(const SpeechVocabulary& vocabulary,
 
 std::vector<Segment> segments_of(const text::Tokenizer& tokenizer,
                                  const SpeechVocabulary& vocabulary, bool spaced,
-                                 std::span<const TokenLogprob> output, const Hearing& hearing) {
+                                 std::span<const TokenLogprob> output, const Hearing& hearing,
+                                 std::span<const double> times) {
   std::vector<Segment> segments;
   WordReader words(tokenizer, spaced);
   Segment segment;
   segment.start = hearing.begin;
+  size_t tokens = 0;  // Of text, in this segment.
   const auto close = [&](double end, int32_t token) {
     segment.words = words.take();
     segment.end = std::max(end, segment.start);
     segment.end_token = token;
     segment.hearing = hearing;
-    share_out_time(segment);
+    if (times.empty()) {
+      share_out_time(segment);
+    } else {
+      set_times(segment, times);
+      times = times.subspan(std::exchange(tokens, 0));
+    }
     const bool blank = segment.text().find_first_not_of(' ') == std::string::npos;
     if (!segment.words.empty() && !blank) segments.push_back(std::move(segment));
     segment = {};
@@ -222,6 +238,7 @@ std::vector<Segment> segments_of(const text::Tokenizer& tokenizer,
   for (const TokenLogprob& said : output) {
     if (said.token < vocabulary.end_of_text) {
       words.add(said);
+      ++tokens;
       has_text = true;
     } else if (said.token >= vocabulary.timestamp_begin()) {
       const int32_t steps = said.token - vocabulary.timestamp_begin();

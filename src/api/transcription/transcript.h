@@ -47,11 +47,13 @@ struct Segment {
 std::vector<int32_t> text_tokens(const SpeechVocabulary& vocabulary,
                                  std::span<const TokenLogprob> output);
 
-// The segments that timestamps part; without any, all is one. Times of words are estimated: a
-// segment's, shared out by the bytes of their texts. `spaced`: words have blanks between them.
+// The segments that timestamps part; without any, all is one. `spaced`: words have blanks between
+// them. `times`: when each token of text begins, and after these when the last one ends; empty:
+// times of words are estimated, which are a segment's, shared out by the bytes of their texts.
 std::vector<Segment> segments_of(const text::Tokenizer& tokenizer,
                                  const SpeechVocabulary& vocabulary, bool spaced,
-                                 std::span<const TokenLogprob> output, const Hearing& hearing);
+                                 std::span<const TokenLogprob> output, const Hearing& hearing,
+                                 std::span<const double> times = {});
 
 // Languages in whose writing words have no blanks between them.
 bool is_spaced(const Language* language);

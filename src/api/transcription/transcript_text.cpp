@@ -91,10 +91,13 @@ void append_verbose(std::string& out, const TranscriptFacts& facts,
   }
   if (facts.words) {
     json.key("words").begin_array();
+    double time = 0;  // It never goes back, where windows meet either.
     for (const Segment& segment : segments)
       for (const Word& word : segment.words) {
+        const double start = std::max(word.start, time);
+        time = std::max(word.end, start);
         json.begin_object().field("word", trimmed(word.text));
-        json.field("start", rounded(word.start)).field("end", rounded(word.end)).end_object();
+        json.field("start", rounded(start)).field("end", rounded(time)).end_object();
       }
     json.end_array();
   }

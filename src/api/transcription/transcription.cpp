@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "api/memory/memory_cost.h"
@@ -17,6 +18,7 @@
 #include "base/check.h"
 #include "base/compressed_size.h"
 #include "base/concat.h"
+#include "media/features/token_times.h"
 
 namespace weir::api::transcription {
 
@@ -39,7 +41,19 @@ struct Plan {
   double temperature = 0, temperature_step = 0;
   uint64_t seed = 0;
   bool stream = false;
+  std::vector<sched::AttentionHead> heads;  // That tell when words are said; empty: it is not asked.
 };
+
+// Of the prompt that asks when words are said, beside the text: what is to be done, that timestamps
+// are not written, and the end.
+constexpr int64_t kTokensBesideText = 5;
+
+// What the times of one window's words take: each head's weights, and while these become times two
+// matrices of double and the way through them.
+size_t attended_bytes(const Plan& plan) {
+  const size_t one = plan.heads.size() * sizeof(float) + 2 * sizeof(double) + 1;
+  return one * static_cast<size_t>((plan.tokens_max + kTokensBesideText) * plan.rows);
+}
 
 // The probability of a text's tokens, and how it repeats itself.
 Hearing judge(const text::Tokenizer& tokenizer, const SpeechVocabulary& vocabulary,
@@ -69,8 +83,10 @@ bool is_believed(const Hearing& hearing) {
 class TranscriptionTask final : public BatchTask {
  public:
   TranscriptionTask(const text::Tokenizer& tokenizer, Plan plan, TranscriptFacts facts,
-                    std::vector<Window> windows, const SpokenLanguage* language)
-      : tokenizer_(tokenizer),
+                    std::vector<Window> windows, const SpokenLanguage* language,
+                    MemoryLease attended_memory)
+      : attended_memory_(std::move(attended_memory)),
+        tokenizer_(tokenizer),
         plan_(std::move(plan)),
         facts_(facts),
         windows_(std::move(windows)),
@@ -86,6 +102,8 @@ class TranscriptionTask final : public BatchTask {
   std::unique_ptr<sched::Request> next() override;
   size_t take_next() override;
   void keep(size_t number, sched::Request& finished) override;
+  bool has_work() const override { return attended_.has_value(); }
+  void work() override;
 
   int64_t prompt_tokens(const sched::Request& request) const override {
     return std::ssize(request.prompt) + plan_.rows;
@@ -102,17 +120,24 @@ class TranscriptionTask final : public BatchTask {
   void append_events(std::string& out) override;
 
  private:
-  enum class Kind : uint8_t { kLanguage, kWindow };
+  enum class Kind : uint8_t { kLanguage, kWindow, kWords };
   struct Job {
     Kind kind = Kind::kWindow;
     size_t window = 0;
   };
 
+  std::optional<Job> next_job() const;
   void speak(const SpokenLanguage* language);
-  std::vector<int32_t> prompt() const;
+  std::vector<int32_t> control() const;
+  std::vector<int32_t> prompt(const Job& job) const;
+  int64_t rows_of(size_t window) const;
+  std::unique_ptr<sched::Request> words_request(const Job& job) const;
+  void close_window(size_t index, std::span<const TokenLogprob> output,
+                    std::span<const double> times = {});
   void keep_window(size_t index, const sched::Request& finished);
   void join_windows();
 
+  MemoryLease attended_memory_;  // Of one window; given back after all else.
   const text::Tokenizer& tokenizer_;
   const Plan plan_;
   TranscriptFacts facts_;
@@ -120,6 +145,9 @@ class TranscriptionTask final : public BatchTask {
   std::vector<int32_t> attempts_;  // That have been kept, by window.
   std::deque<Job> waiting_;
   std::vector<Job> lent_;  // By number.
+  // Windows of which it is not known when their words were said; one at a time is asked.
+  std::deque<size_t> untimed_;
+  bool attends_ = false;  // The engine has it, or work() will.
   bool spaced_ = true;     // Words have blanks between them.
   int32_t language_token_ = -1;
 
@@ -127,9 +155,17 @@ class TranscriptionTask final : public BatchTask {
   struct Heard {
     bool done = false;
     Hearing hearing;
+    std::vector<TokenLogprob> output;  // Until it is known when its words were said.
     std::vector<Segment> segments;
   };
   std::vector<Heard> heard_;
+  // What work() makes times of.
+  struct Attended {
+    size_t window = 0;
+    int32_t tokens = 0, rows = 0;
+    std::vector<float> weights;  // [heads][tokens][rows]
+  };
+  std::optional<Attended> attended_;
   size_t joined_ = 0;  // Windows.
   Transcript transcript_;
   size_t told_ = 0;  // Segments of it.
@@ -146,9 +182,9 @@ void TranscriptionTask::speak(const SpokenLanguage* language) {
     waiting_.push_back({.kind = Kind::kWindow, .window = i});
 }
 
-std::vector<int32_t> TranscriptionTask::prompt() const {
-  std::vector<int32_t> ids = plan_.before;
-  ids.push_back(plan_.vocabulary.start);
+// What the model is to do.
+std::vector<int32_t> TranscriptionTask::control() const {
+  std::vector<int32_t> ids = {plan_.vocabulary.start};
   if (language_token_ < 0) return ids;
   ids.push_back(language_token_);
   ids.push_back(facts_.task == Task::kTranslate ? plan_.vocabulary.translate
@@ -156,14 +192,56 @@ std::vector<int32_t> TranscriptionTask::prompt() const {
   return ids;
 }
 
-std::optional<size_t> TranscriptionTask::next_bytes() const {
+std::vector<int32_t> TranscriptionTask::prompt(const Job& job) const {
+  std::vector<int32_t> ids = job.kind == Kind::kWords ? control() : plan_.before;
+  if (job.kind == Kind::kWords) {
+    ids.push_back(plan_.vocabulary.no_timestamps);
+    std::ranges::copy(text_tokens(plan_.vocabulary, heard_[job.window].output),
+                      std::back_inserter(ids));
+    ids.push_back(plan_.vocabulary.end_of_text);
+  } else {
+    std::ranges::copy(control(), std::back_inserter(ids));
+  }
+  return ids;
+}
+
+// That were heard, of the encoder's.
+int64_t TranscriptionTask::rows_of(size_t window) const {
+  constexpr double kRounding = 1e-6;
+  const double seconds = windows_[window].end - windows_[window].begin;
+  return std::clamp<int64_t>(static_cast<int64_t>(seconds / kTimestampStep + kRounding), 1,
+                             plan_.rows);
+}
+
+// What is begun comes to its end first.
+std::optional<TranscriptionTask::Job> TranscriptionTask::next_job() const {
+  if (!untimed_.empty() && !attends_) return Job{.kind = Kind::kWords, .window = untimed_.front()};
   if (waiting_.empty()) return std::nullopt;
-  if (waiting_.front().kind == Kind::kLanguage) return request_bytes(sizeof(int32_t), 1, 0);
-  return request_bytes(prompt().size() * sizeof(int32_t), plan_.tokens_max, 0);
+  return waiting_.front();
+}
+
+std::optional<size_t> TranscriptionTask::next_bytes() const {
+  const std::optional<Job> job = next_job();
+  if (!job) return std::nullopt;
+  if (job->kind == Kind::kLanguage) return request_bytes(sizeof(int32_t), 1, 0);
+  return request_bytes(prompt(*job).size() * sizeof(int32_t), plan_.tokens_max, 0);
+}
+
+// sched/heard_sound.h has what it asks.
+std::unique_ptr<sched::Request> TranscriptionTask::words_request(const Job& job) const {
+  sample::SamplingParams params;
+  params.temperature = 0;
+  auto request = std::make_unique<sched::Request>(prompt(job), std::move(params), /*max_tokens=*/0,
+                                                  /*logprobs=*/false);
+  const int64_t rows = rows_of(job.window);
+  request->attended = sched::AttendedSound{.heads = plan_.heads, .rows = static_cast<int32_t>(rows)};
+  request->attended->weights.resize(plan_.heads.size() * request->prompt.size() *
+                                    static_cast<size_t>(rows));
+  return request;
 }
 
 std::unique_ptr<sched::Request> TranscriptionTask::next() {
-  const Job& job = waiting_.front();
+  const Job job = *next_job();
   const SpeechVocabulary& vocabulary = plan_.vocabulary;
   sample::SamplingParams params;
   params.temperature = 0;
@@ -176,6 +254,8 @@ std::unique_ptr<sched::Request> TranscriptionTask::next() {
     request = std::make_unique<sched::Request>(std::vector<int32_t>{vocabulary.start},
                                                std::move(params), /*max_tokens=*/1,
                                                /*logprobs=*/false);
+  } else if (job.kind == Kind::kWords) {
+    request = words_request(job);
   } else {
     const int32_t attempt = attempts_[job.window];
     params.temperature =
@@ -185,7 +265,7 @@ std::unique_ptr<sched::Request> TranscriptionTask::next() {
     params.seed = plan_.seed + (uint64_t{job.window} << 8) + static_cast<uint64_t>(attempt);
     params.stop_token_ids = {vocabulary.end_of_text};
     params.transcript = plan_.rules;
-    request = std::make_unique<sched::Request>(prompt(), std::move(params), plan_.tokens_max,
+    request = std::make_unique<sched::Request>(prompt(job), std::move(params), plan_.tokens_max,
                                                /*logprobs=*/true);
     request->probe = sched::Probe{.after = static_cast<int32_t>(plan_.before.size()),
                                   .token = vocabulary.no_speech};
@@ -195,14 +275,26 @@ std::unique_ptr<sched::Request> TranscriptionTask::next() {
 }
 
 size_t TranscriptionTask::take_next() {
-  lent_.push_back(waiting_.front());
-  waiting_.pop_front();
+  lent_.push_back(*next_job());
+  if (lent_.back().kind == Kind::kWords) {
+    untimed_.pop_front();
+    attends_ = true;
+  } else {
+    waiting_.pop_front();
+  }
   return lent_.size() - 1;
 }
 
 void TranscriptionTask::keep(size_t number, sched::Request& finished) {
   const Job job = lent_[number];
   if (job.kind == Kind::kWindow) return keep_window(job.window, finished);
+  if (job.kind == Kind::kWords) {
+    attended_ = Attended{.window = job.window,
+                         .tokens = static_cast<int32_t>(std::ssize(finished.prompt)),
+                         .rows = finished.attended->rows,
+                         .weights = std::move(finished.attended->weights)};
+    return;
+  }
   const int32_t token = finished.log.size() > 0 ? finished.log[0].token : -1;
   const SpokenLanguage* const heard = plan_.vocabulary.find(token);
   speak(heard != nullptr ? heard : &plan_.vocabulary.languages.front());
@@ -220,12 +312,40 @@ void TranscriptionTask::keep_window(size_t index, const sched::Request& finished
   hearing.begin = windows_[index].begin;
   hearing.end = windows_[index].end;
   facts_.output_tokens += finished.log.size();
+  heard_[index].hearing = hearing;
+  if (is_silence(hearing)) return close_window(index, {});
+  if (plan_.heads.empty() || text_tokens(plan_.vocabulary, output).empty())
+    return close_window(index, output);
+  heard_[index].output = std::move(output);
+  untimed_.push_back(index);
+}
+
+// When the words of one window were said: as its reference has it, of the rows at which tokens
+// begin, the first of them after <|notimestamps|>.
+void TranscriptionTask::work() {
+  const Attended attended = *std::exchange(attended_, std::nullopt);
+  attends_ = false;
+  const std::vector<int32_t> rows =
+      media::token_times({.weights = attended.weights,
+                          .heads = static_cast<int32_t>(std::ssize(plan_.heads)),
+                          .tokens = attended.tokens,
+                          .rows = attended.rows,
+                          .begin = static_cast<int32_t>(std::ssize(control())),
+                          .end = attended.tokens - 1});
+  std::vector<double> times;
+  for (const int32_t row : rows)
+    times.push_back(windows_[attended.window].begin + row * kTimestampStep);
+  const std::vector<TokenLogprob> output = std::move(heard_[attended.window].output);
+  close_window(attended.window, output, times);
+}
+
+void TranscriptionTask::close_window(size_t index, std::span<const TokenLogprob> output,
+                                     std::span<const double> times) {
   windows_[index].heard.reset();
   Heard& heard = heard_[index];
   heard.done = true;
-  heard.hearing = hearing;
-  if (!is_silence(hearing))
-    heard.segments = segments_of(tokenizer_, plan_.vocabulary, spaced_, output, hearing);
+  heard.segments =
+      segments_of(tokenizer_, plan_.vocabulary, spaced_, output, heard.hearing, times);
   join_windows();
 }
 
@@ -323,6 +443,31 @@ Result<SpeechVocabulary> vocabulary_of(const ApiConfig& config) {
   return vocabulary;
 }
 
+Result<std::vector<sched::AttentionHead>> alignment_heads(const card::SpeechSettings& settings) {
+  std::vector<sched::AttentionHead> heads;
+  for (const auto& [layer, head] : settings.alignment_heads) heads.push_back({layer, head});
+  if (heads.empty() || std::ssize(heads) > sched::kAttendedHeadsMax)
+    return unsupported("timestamp_granularities[]",
+                       "times of words need 1 to " + std::to_string(sched::kAttendedHeadsMax) +
+                           " alignment_heads in this model's generation_config.json, which has " +
+                           std::to_string(heads.size()) + "; expected segment");
+  return heads;
+}
+
+// For the times of words.
+Result<MemoryLease> lease_media(MemoryBudget& budget, uint64_t caller, size_t bytes) {
+  std::optional<MemoryLease> taken = budget.take(caller, bytes);
+  if (taken) return *std::move(taken);
+  if (bytes > budget.most_of_one())
+    return unsupported("timestamp_granularities[]",
+                       "times of words would take " + std::to_string(bytes) +
+                           " bytes of memory, more than the " +
+                           std::to_string(budget.most_of_one()) +
+                           " that this server gives to one recording (--image-memory)");
+  return weir::fail(ErrorCode::kOverloaded,
+                    "the memory for images and sounds is used up (--image-memory); try again later");
+}
+
 Result<PreparedBatch> prepare(Task task, const ServingContext& serving, MemoryBudget& budget,
                               const PrepareInput& in) {
   const ApiConfig& config = serving.config;
@@ -332,8 +477,6 @@ Result<PreparedBatch> prepare(Task task, const ServingContext& serving, MemoryBu
   WEIR_ASSIGN(batch.adapter, choose_model(config, request.model));
   WEIR_ASSIGN(SpeechVocabulary vocabulary, vocabulary_of(config));
   WEIR_ASSIGN(const SpokenLanguage* const language, language_of(vocabulary, request));
-  if (request.words)
-    return unsupported("timestamp_granularities[]", "times of words are not computed; expected segment");
 
   // Half of the context is the transcript's, as the reference has it; the rest is what comes before.
   Plan plan;
@@ -347,6 +490,9 @@ Result<PreparedBatch> prepare(Task task, const ServingContext& serving, MemoryBu
   plan.temperature_step = request.temperature_step;
   plan.seed = request.seed.value_or(in.random_seed);
   plan.stream = request.stream;
+  if (request.words) {
+    WEIR_ASSIGN(plan.heads, alignment_heads(config.speech->rules));
+  }
   plan.vocabulary = std::move(vocabulary);
 
   CHECK(in.media_budget != nullptr);
@@ -355,8 +501,9 @@ Result<PreparedBatch> prepare(Task task, const ServingContext& serving, MemoryBu
                              in.interrupt.get()));
   const size_t windows = recording.windows.size();
   const auto token_count = windows * static_cast<size_t>(plan.tokens_max);
-  const size_t one = request_bytes((plan.before.size() + kControlTokens) * sizeof(int32_t),
-                                   plan.tokens_max, 0);
+  const auto prompt_max = std::max<size_t>(plan.before.size() + kControlTokens,
+                                           plan.tokens_max + kTokensBesideText);
+  const size_t one = request_bytes(prompt_max * sizeof(int32_t), plan.tokens_max, 0);
   batch.lent_bytes = std::max(one, std::min({windows * one, kLentBytes,
                                              budget.bytes_max() / kLentShare}));
   const size_t results = token_count * kBytesPerToken;
@@ -375,12 +522,18 @@ Result<PreparedBatch> prepare(Task task, const ServingContext& serving, MemoryBu
   facts.audio_tokens = static_cast<int64_t>(windows) * plan.rows;
   facts.text_tokens = static_cast<int64_t>(windows * plan.before.size());
   batch.prompt_tokens = facts.audio_tokens + facts.text_tokens;
+  MemoryLease attended_memory;
+  if (!plan.heads.empty()) {
+    WEIR_ASSIGN(attended_memory,
+                lease_media(*in.media_budget, in.caller, attended_bytes(plan)));
+  }
   // The language is a part of the vocabulary that the task takes with it.
   std::optional<SpokenLanguage> chosen;
   if (language != nullptr) chosen = *language;
   batch.task = std::make_unique<TranscriptionTask>(*config.tokenizer, std::move(plan), facts,
                                                    std::move(recording.windows),
-                                                   chosen ? &*chosen : nullptr);
+                                                   chosen ? &*chosen : nullptr,
+                                                   std::move(attended_memory));
   return batch;
 }
 

@@ -53,16 +53,25 @@ class TranscriptionTest : public testing::Test {
     if (!batch) return {};
     BatchTask& task = *batch->task;
     std::string out;
-    while (task.next_bytes()) {
+    while (const auto bytes = task.next_bytes()) {
+      EXPECT_LE(*bytes, batch->lent_bytes) << "a batch would wait for room for ever";
       const std::unique_ptr<sched::Request> request = task.next();
       prompts_.push_back(request->prompt);
       temperatures_.push_back(request->sampling.temperature);
       const size_t number = task.take_next();
       const Answer answer = speaker(*request);
+      if (request->attended) {
+        attend(*request);
+        request->log.finish(FinishReason::kLength);
+        task.keep(number, *request);
+        while (task.has_work()) task.work();
+        continue;
+      }
       for (const TokenLogprob& said : answer.tokens) request->log.append(said, {});
       request->probed = answer.no_speech;
       request->log.finish(FinishReason::kStop);
       task.keep(number, *request);
+      while (task.has_work()) task.work();
       if (task.streams()) task.append_events(out);
     }
     if (!task.streams()) {
@@ -72,13 +81,23 @@ class TranscriptionTest : public testing::Test {
     }
     return out;
   }
+  // From <|notimestamps|> on each token attends to five rows, 0.1 s, after those of the one before.
+  static void attend(sched::Request& request) {
+    sched::AttendedSound& attended = *request.attended;
+    const auto tokens = std::ssize(request.prompt), rows = int64_t{attended.rows};
+    constexpr int64_t kControl = 3, kRows = 5;
+    for (int64_t i = 0; i < std::ssize(attended.weights); ++i) {
+      const int64_t token = i / rows % tokens - kControl;
+      attended.weights[static_cast<size_t>(i)] = i % rows / kRows == token ? 1.0f : 0.0f;
+    }
+  }
   std::string transcribe(double seconds, const Fields& fields, const Speaker& speaker) {
     auto batch = prepare(seconds, fields);
     return run(batch, speaker);
   }
 
   const std::unique_ptr<text::Tokenizer> tokenizer_ = speech_tokenizer();
-  const ApiConfig config_ = speech_config(*tokenizer_);
+  ApiConfig config_ = speech_config(*tokenizer_);
   const ServingContext serving_{config_};
   MemoryBudget budget_{64 << 20}, media_{64 << 20};
   std::string body_;
@@ -180,6 +199,28 @@ TEST_F(TranscriptionTest, WhatIsUnlikelyOrRepeatsItselfIsTriedAgain) {
   EXPECT_EQ(temperatures_.size(), 2u) << "where the client says so, there is one attempt";
 }
 
+TEST_F(TranscriptionTest, WordsHaveTheTimesOfWhatTheirTokensAttendTo) {
+  const Fields fields = {{"language", "en"},
+                         {"response_format", "verbose_json"},
+                         {"timestamp_granularities[]", "word"}};
+  EXPECT_NE(prepare(0.8, fields).error().message.find("alignment_heads"), std::string::npos);
+  config_.speech->rules.alignment_heads = {{1, 0}, {1, 2}};
+  const std::string json = transcribe(0.8, fields, [](const sched::Request& request) {
+    if (!request.attended) return Answer{said(0, " Hi you", 0.5)};
+    EXPECT_EQ(request.attended->rows, 40);
+    EXPECT_EQ(request.max_tokens, 0);
+    EXPECT_NE(request.heard, nullptr);
+    return Answer{};
+  });
+  EXPECT_EQ(prompts_.back(), (std::vector<int32_t>{kStart, kEnglish, kTranscribeToken, kTimestamps - 1,
+                                                   ' ', 'H', 'i', ' ', 'y', 'o', 'u', kEndOfText}));
+  EXPECT_NE(json.find(R"("words":[{"word":"Hi","start":0,"end":0.3},)"
+                      R"({"word":"you","start":0.3,"end":0.7}])"),
+            std::string::npos)
+      << json;
+  EXPECT_EQ(json.find("segments"), std::string::npos);
+}
+
 TEST_F(TranscriptionTest, SilenceIsNoText) {
   const std::string json = transcribe(0.5, {{"language", "en"}}, [](const sched::Request&) {
     Answer answer{said(0, " Thank you.", 0.5), -0.1f};
@@ -226,7 +267,7 @@ TEST_F(TranscriptionTest, SaysWhatIsWrongWithASound) {
        {whole.substr(0, 20), whole.substr(0, 1000), std::string("not a sound"), wav(0)}) {
     const Error error = error_of(file);
     EXPECT_EQ(error.param, "file") << error.message;
-    EXPECT_TRUE(error.message.starts_with("Invalid value for 'file': ")) << error.message;
+    EXPECT_TRUE(error.message.starts_with("Invalid audio in 'file': ")) << error.message;
   }
   EXPECT_TRUE(prepare(1.0 / 16000)) << "one sample is a sound";
   EXPECT_EQ(media_.used(), 0u) << "what is refused gives its memory back";
@@ -242,7 +283,7 @@ TEST_F(TranscriptionTest, ManyMinutesTakeMemoryWithinTheBudget) {
   in.content_type = kFormType;
   in.tokens_max = 64;
   in.media_budget = &small;
-  EXPECT_EQ(prepare_transcription(serving_, budget_, in).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(prepare_transcription(serving_, budget_, in).error().kind, "audio_too_large");
   EXPECT_EQ(small.used(), 0u);
 }
 
