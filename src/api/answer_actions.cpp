@@ -105,7 +105,8 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_
         },
         input.interrupt, nullptr, media);
   };
-  with_model(exchange, work, /*events=*/true);
+  // Answers that are sent whole cannot follow events, whatever their bodies say of `stream`.
+  with_model(exchange, work, /*events=*/false);
 }
 
 void Api::Impl::begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange,

@@ -399,7 +399,7 @@ const Layer& Decoder::cross_layer(int32_t index) const {
 }
 
 // The rows are those of a prompt to the arithmetic: so a slot is filled as fast as can be, and its
-// bits do not depend on who attends to it.
+// bits do not depend on what attends to it.
 void Decoder::fill_cross(const CrossFill& fill, int member) {
   const trace::Scope scope(trace::Kind::kWhole, "fill", fill.count);
   class Nothing final : public RowSink {

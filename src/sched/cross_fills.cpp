@@ -105,7 +105,7 @@ std::optional<CrossFills::Failed> CrossFills::advance(double seconds_max) {
       stats_.audio_encoded.add();
     }
     taken = seconds_since(start);
-  } while (taken < seconds_max && busy());
+  } while (pace_.next_unit(seconds_max, seconds_max - taken) > 0 && busy());
   stats_.audio_seconds.set(stats_.audio_seconds.value() + taken);
   return std::nullopt;
 }

@@ -289,6 +289,8 @@ void DraftController::note_drafting(int32_t source, int32_t drafts, double secon
 }
 
 void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, bool pure) {
+  // Beside prompts a plain step tells nothing, but it has had its turn.
+  if (step_.sequences > 0 && rows == step_.certain_rows) plain_at_ = steps_;
   if (!pure || step_.sequences == 0) return;
   const double plain = cost_.seconds(step_.certain_rows);
   cost_.note(rows, std::max(seconds - drafting_, 0.0), steps_);
@@ -296,7 +298,6 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
   time_ = kLedgerKept * time_ + seconds;
   if (plain == 0) return;
   if (rows == step_.certain_rows) {
-    plain_at_ = steps_;
     // A plain step: what it took more or less than others is no matter of drafts, but for the time
     // in which they were made and then not taken.
     loss_ += drafting_;

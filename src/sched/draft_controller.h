@@ -11,7 +11,7 @@
 // speed; none if that is not kGainMin better than none at all.
 //
 // What keeps a wrong expectation from costing much is the ledger: the time that steps with drafts
-// have taken beyond what plain steps would have for the same tokens. Above kLossMax of all time
+// take in the mean beyond what plain steps do for the same tokens. Above kLossMax of all time
 // there are no drafts, but for a probe now and then, until other steps have made up for it. A little
 // of what they have gained before counts against it.
 // What keeps it from staying wrong are trials: a draft more than is thought best, two for a sequence

@@ -1,4 +1,4 @@
-// EncodePace: how much of pictures is computed between two steps. What is given is time; what an
+// EncodePace: how much of media is computed between two steps. What is given is time; what an
 // encoder is asked for is work, in multiply-adds, of which it has computed so many a second lately.
 //
 // Threads: owned by the engine thread.
@@ -20,7 +20,7 @@ class EncodePace {
     return limit <= 0 ? kAlone : std::min(kAlone, limit);
   }
   // The same after a step that has taken `step` seconds: as long as that, so that either has half of
-  // the time, but within what the limit leaves, or a quarter of it, for pictures must get on.
+  // the time, but within what the limit leaves, or a quarter of it, for media must get on.
   static double seconds_beside(double step, double limit) {
     return limit <= 0 ? step : std::min(step, std::max(limit - step, limit / 4));
   }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "sched/disk_loads.h"
 #include "sched/cross_fills.h"
+#include "sched/disk_loads.h"
 #include "sched/media_features.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"

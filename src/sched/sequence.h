@@ -117,8 +117,9 @@ struct Sequence final : kv::TokenKeys {
     for (int32_t i = 0; i < kv::kPageTokens; ++i)
       tokens[static_cast<size_t>(i)] = key(block * kv::kPageTokens + i);
     tokens.media = {};
-    if (heard) tokens.media = heard->hash;
-    if (media)
+    if (heard)
+      tokens.media = heard->hash;
+    else if (media)
       tokens.media = hash_within(*media, block * kv::kPageTokens, (block + 1) * kv::kPageTokens);
   }
 };

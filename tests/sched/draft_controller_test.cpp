@@ -222,6 +222,23 @@ TEST(DraftController, DraftsForTheOneStreamOfManyThatIsSure) {
     }
 }
 
+// Steps beside prompts tell nothing of plain ones, and do not end drafts.
+TEST(DraftController, DraftsBesidePromptsWithoutEnd) {
+  DraftController controller(1, 1, 1);
+  std::array<Draft, kDraftsMost> drafts{};
+  for (Draft& draft : drafts) draft.sureness = 7;
+  int plain = 0;
+  for (int step = 0; step < 600; ++step) {
+    controller.begin_step({.certain_rows = 1, .sequences = 1});
+    if (step >= 100) plain += controller.plain() ? 1 : 0;
+    DraftChoice choice{.drafts = drafts};
+    controller.choose({&choice, 1});
+    controller.note_taken(choice, choice.kept);
+    controller.end_step(1 + choice.kept, 1 + choice.kept, 1.0 + 0.01 * choice.kept, step < 100);
+  }
+  EXPECT_LT(plain, 50);
+}
+
 TEST(DraftController, KeepsToTheBoundOfAStep) {
   DraftController controller(1, 1, 1);
   std::array<Draft, kDraftsMost> drafts{};

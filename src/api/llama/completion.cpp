@@ -41,6 +41,10 @@ bool is_mixed(JsonArray array) {
 Result<void> parse_shown(std::string_view path, JsonValue data, std::string_view text,
                          GenerateRequest& out) {
   WEIR_ASSIGN(const JsonArray images, as_array(path, data));
+  // More than any server takes (--max-images): the list must not outgrow what is leased for its text.
+  constexpr size_t kImagesMax = 1024;
+  if (images.size() > kImagesMax)
+    return out_of_range(std::string(path), "expected at most 1024 images, found more");
   size_t index = 0;
   for (const JsonValue image : images) {
     const std::string each = at(path, index++);

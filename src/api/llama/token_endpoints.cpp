@@ -104,8 +104,9 @@ Result<std::string> tokenize(const ServingContext& serving, const PrepareInput& 
   if (text.media.empty()) {
     ids = serving.config.tokenizer->encode(text.text, text.options);
   } else {
-    WEIR_ASSIGN(PromptTokens seen, tokenise_media(serving, std::string(text.field), tokens_max,
-                                                     text.text, text.media));
+    WEIR_ASSIGN(PromptTokens seen,
+                tokenise_media(serving, std::string(text.field), tokens_max, text.text, text.media,
+                               text.options.add_special));
     ids = std::move(seen.ids);
   }
 

@@ -1,7 +1,9 @@
 #include "api/ollama/request.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 #include "api/ollama/names.h"
 #include "api/openai/tool_fields.h"
@@ -140,13 +142,14 @@ ShownPrompt shown_prompt(Request& request) {
   }
   text += rest;
   std::string before;
-  size_t first = 0;
+  std::vector<MediaSource> media;
   for (size_t i = 0; i < given.size(); ++i) {
     if (placed[i]) continue;
     before += kPictureMark;
-    request.media.insert(request.media.begin() + static_cast<std::ptrdiff_t>(first++),
-                            std::move(given[i]));
+    media.push_back(std::move(given[i]));
   }
+  std::ranges::move(request.media, std::back_inserter(media));
+  request.media = std::move(media);
   return {.text = before + text, .pictures = given.size()};
 }
 

@@ -17,12 +17,20 @@ constexpr double kRate = 2;
 // From a frame in a quarter of an hour to what the fastest cameras take.
 constexpr double kRateMin = 0.001, kRateMax = 100'000;
 
+// More than any server takes of images (--max-images): the list must not outgrow what is leased for
+// its text.
+constexpr size_t kFramesMax = 1024;
+
 constexpr std::string_view kFrames = "data:video/jpeg;base64,";
 
 tl::unexpected<Error> refuse_file(const std::string& field) {
   return unsupported(field,
                      "this server is built without libavformat and decodes no MP4, WebM or GIF: "
                      "send the frames, as {\"type\": \"video\", \"video\": [images], \"fps\": N}");
+}
+
+tl::unexpected<Error> too_many(const std::string& field) {
+  return out_of_range(field, "expected at most 1024 images, found more");
 }
 
 Result<double> rate_of(const std::string& path, JsonObject part) {
@@ -72,6 +80,7 @@ Result<std::vector<MediaSource>> frames_of_video(const std::string& path, JsonOb
   if (value.get(list) != simdjson::SUCCESS) return wrong_type(list_path, "a list of images", value);
   std::vector<MediaSource> frames;
   for (const JsonValue element : list) {
+    if (frames.size() == kFramesMax) return too_many(list_path);
     WEIR_ASSIGN(MediaSource frame, frame_of(at(list_path, frames.size()), element));
     frames.push_back(std::move(frame));
   }
@@ -93,6 +102,7 @@ Result<std::vector<MediaSource>> frames_of_video_url(const std::string& path, Js
   if (!starts_with_ignoring_case(url, kFrames)) return refuse_file(url_path);
   std::vector<MediaSource> frames;
   for (size_t begin = kFrames.size(); begin <= url.size();) {
+    if (frames.size() == kFramesMax) return too_many(url_path);
     const size_t end = std::min(url.find(',', begin), url.size());
     frames.push_back(media_of_base64(Medium::kPicture, url_path, url.substr(begin, end - begin)));
     begin = end + 1;

@@ -98,7 +98,6 @@ void BatchAnswer::poll() {
 }
 
 void BatchAnswer::take_finished() {
-  size_t finished = 0;
   for (size_t i = 0; i < open_.size();) {
     sched::Request& request = *open_[i].request;
     const FinishReason reason = request.log.finish_reason();
@@ -118,10 +117,9 @@ void BatchAnswer::take_finished() {
     open_bytes_ -= open_[i].bytes;
     std::swap(open_[i], open_.back());
     open_.pop_back();
-    ++finished;
     if (!open_.empty()) exchange_->give_back_places(1);
+    give_back(1);
   }
-  give_back(finished);
 }
 
 // Places in the queue. Answers that wait for some look again soon.

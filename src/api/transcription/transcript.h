@@ -55,7 +55,7 @@ std::vector<Segment> segments_of(const text::Tokenizer& tokenizer,
                                  std::span<const TokenLogprob> output, const Hearing& hearing,
                                  std::span<const double> times = {});
 
-// Languages in whose writing words have no blanks between them.
+// Words have blanks between them in its writing; also where it is not known.
 bool is_spaced(const Language* language);
 
 // The transcript of a recording whose windows come in their order and overlap.

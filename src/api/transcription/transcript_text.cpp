@@ -46,7 +46,8 @@ void append_srt(std::string& out, std::span<const Segment> segments) {
 
 // "-->" would be read as a cue's times.
 std::string without_arrows(std::string text) {
-  for (size_t at = 0; (at = text.find("-->", at)) != std::string::npos;) text.replace(at, 3, "->");
+  for (size_t at = 0; (at = text.find("-->", at)) != std::string::npos; at -= at > 0 ? 1 : 0)
+    text.replace(at, 3, "->");  // The dash before it may make another.
   return text;
 }
 

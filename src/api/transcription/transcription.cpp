@@ -28,6 +28,8 @@ namespace {
 // (transcribe.py of openai/whisper; Radford et al. 2022, section 4.5).
 constexpr double kCompressionMax = 2.4, kMeanLogprobMin = -1.0, kNoSpeechMin = 0.6;
 constexpr double kTemperatureMax = 1.0;
+// Of a window: steps of 0.1. With smaller ones a window would be tried nearly without end.
+constexpr int32_t kAttemptsMax = 11;
 // In the whole recording's memory: a token with its word, and what is written of it.
 constexpr size_t kBytesPerToken = 512;
 
@@ -306,6 +308,7 @@ void TranscriptionTask::keep_window(size_t index, const sched::Request& finished
   Hearing hearing = judge(tokenizer_, plan_.vocabulary, output, finished);
   ++attempts_[index];
   const bool may_retry = plan_.temperature == 0 && plan_.temperature_step > 0 &&
+                         attempts_[index] < kAttemptsMax &&
                          hearing.temperature < static_cast<float>(kTemperatureMax);
   if (may_retry && !is_believed(hearing))
     return waiting_.push_front({.kind = Kind::kWindow, .window = index});
