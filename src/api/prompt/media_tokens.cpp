@@ -54,6 +54,8 @@ class Expander {
       out.text += text.substr(begin, next.at - begin);
       begin = next.at + next.mark.size();
       const std::span<const SeenMedium> taken = take(next.medium);
+      // A mark too many ends it: each further one would have the whole rest searched again.
+      if (taken.empty()) WEIR_TRY(check_marks(field, next.medium));
       if (!taken.empty()) out.text += taken.front().placeholder(config_);
       for (const SeenMedium& seen : taken) out.media.push_back(&seen);
     }
@@ -153,12 +155,15 @@ class RowFinder {
 // Texts between rows are tokenised each for itself, where rows have no token.
 void encode_between(const ApiConfig& config, std::string_view text, std::span<const Medium> kinds,
                     sched::Prompt& ids, RowKinds& rows) {
+  std::vector<size_t> nexts(kinds.size());  // Each kind's next row, from where it was looked for.
   for (size_t begin = 0; begin < text.size();) {
     size_t end = text.size(), length = 0;
     std::optional<Medium> row;
-    for (const Medium medium : kinds) {
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      const Medium medium = kinds[k];
       const std::string_view of_row = row_text(config, medium);
-      if (const size_t at = text.find(of_row, begin); at < end) {
+      if (begin == 0 || nexts[k] < begin) nexts[k] = text.find(of_row, begin);
+      if (const size_t at = nexts[k]; at < end) {
         end = at;
         length = of_row.size();
         row = medium;

@@ -16,6 +16,7 @@ namespace weir::api::transcription {
 namespace {
 
 tl::unexpected<Error> of_file(const Error& error) {
+  if (error.code == ErrorCode::kOverloaded) return tl::unexpected<Error>(error);
   return media_error(Medium::kSound, "file", error);
 }
 
