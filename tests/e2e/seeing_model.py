@@ -13,6 +13,7 @@ ROWS = ({255: "[IMG]", 254: "[IMG_BREAK]", 253: "[IMG_END]"}, "[IMG]")
 MARKS = {
     "qwen2_vl": QWEN,
     "qwen2_5_vl": QWEN,
+    "qwen3_vl": QWEN,
     "llava": ({255: "<image>"}, "<image>"),
     "pixtral": ROWS,
     "mistral3": ROWS,
