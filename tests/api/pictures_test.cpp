@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "api/media_answers.h"
 #include "api/test_api.h"
 #include "base/base64.h"
 
@@ -111,19 +112,6 @@ class Pictures : public testing::Test {
   // The tokens of a conversation, by /tokenize; or the error's message.
   static std::string tokens(const TestApi& api, const std::string& messages) {
     return count_of(api.post("/tokenize", R"({"messages":)" + messages + "}"), "count");
-  }
-  static std::string count_of(const net::RawClient::Response& response, std::string_view name) {
-    const auto doc = JsonDoc::parse(response.body);
-    if (!doc) return response.body;
-    int64_t count = 0;
-    if (doc->root()[name].get(count) == simdjson::SUCCESS) return std::to_string(count);
-    std::string_view message, code;
-    if (doc->root()["error"]["message"].get(message) != simdjson::SUCCESS) return response.body;
-    if (doc->root()["error"]["code"].get(code) != simdjson::SUCCESS) code = "-";
-    return std::to_string(response.status) + " " + std::string(code) + ": " + std::string(message);
-  }
-  static std::string user(const std::string& parts) {
-    return R"([{"role":"user","content":[)" + parts + "]}]";
   }
   static std::string image_url(const std::string& url) {
     return R"({"type":"image_url","image_url":{"url":")" + url + R"("}})";
