@@ -37,14 +37,13 @@ def fixture(family):
 
 
 def recorded_ids(family, marks):
-    """The ids that stand for the image or sound in the fixture's recorded prompt, with the marks around them."""
+    """The ids that stand for images or sounds in the fixture's recorded prompt, with the marks around them."""
     with open(f"{fixture(family)}/expected.safetensors", "rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         begin, end = json.loads(file.read(size))["input_ids"]["data_offsets"]
         file.seek(8 + size + begin)
         ids = [number for number, in struct.iter_unpack("<q", file.read(end - begin))]
-    places = [i for i, number in enumerate(ids) if number in marks]
-    return ids[places[0]:places[-1] + 1]
+    return [number for number in ids if number in marks]
 
 
 def make(folder, family):

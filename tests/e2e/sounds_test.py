@@ -83,8 +83,7 @@ class Sounds(unittest.TestCase):
                     heard = chat(part(file.read()))
                 with Server("--model", model, "--compute", "exact") as server:
                     ids = server.post("/tokenize", {"messages": heard["messages"]})["tokens"]
-                    places = [i for i, number in enumerate(ids) if number in marks]
-                    self.assertEqual(ids[places[0]:places[-1] + 1], hearing_model.recorded_sound(family))
+                    self.assertEqual([i for i in ids if i in marks], hearing_model.recorded_sound(family))
                     answer = server.post(CHAT, heard)
                     self.assertEqual(answer["usage"]["prompt_tokens_details"]["audio_tokens"], ids.count(hearing_model.ROWS[family]))
                     self.assertEqual(server.post(CHAT, heard)["choices"][0]["message"], answer["choices"][0]["message"])
