@@ -1,8 +1,7 @@
 // Products of pairs by vdpbf16ps. A block of 32 columns is laid out as a panel first, pairs of k by
 // columns, which then meets all rows, 12 at a time: 24 sums in registers, for which each pair of k
 // takes two loads of the panel and twelve pairs of x, broadcast. That keeps two products a cycle
-// busy, and laying out costs as much as 6 rows, if the weights are near: they are asked for while
-// the panel before meets the rows.
+// busy, and laying out costs as much as 6 rows.
 #include "kernels/pair_ops.h"
 
 // g++ 12 warns of the undefined vectors within its own intrinsics (GCC bug 105593).
@@ -96,23 +95,6 @@ void run_tile(const Tile& tile) {
   });
 }
 
-// Rows of weights, which lie one after the other.
-struct Weights {
-  const uint8_t* bytes;
-  int64_t count;
-
-  Weights(const FloatMatrix& w, int32_t begin, int32_t end)
-      : bytes(static_cast<const uint8_t*>(w.rows) + 2 * int64_t{w.k} * begin),
-        count(begin < end ? 2 * int64_t{w.k} * (end - begin) : 0) {}
-  // Asks for the part-th of `parts` parts.
-  WEIR_INLINE void fetch(int32_t part, int32_t parts) const {
-    constexpr int64_t kLine = 64;
-    const int64_t end = count * (part + 1) / parts;
-    for (int64_t i = count * part / parts / kLine * kLine; i < end; i += kLine)
-      _mm_prefetch(bytes + i, _MM_HINT_T1);
-  }
-};
-
 void gemm(const FloatMatrix& w, const PairRows& x, const GemmRange& range, void* scratch) {
   using Run = void (*)(const Tile&);
   static constexpr Run kRun[kRows + 1] = {
@@ -132,10 +114,7 @@ void gemm(const FloatMatrix& w, const PairRows& x, const GemmRange& range, void*
                                                : used <= 0    ? 0
                                                               : (1 << used) - 1);
     }
-    const Weights next(w, column + kColumns,
-                       left < 2 * kColumns ? range.end : column + 2 * kColumns);
     for (int32_t row = 0; row < range.rows; row += kRows) {
-      next.fetch(row / kRows, (range.rows + kRows - 1) / kRows);
       const int32_t used = range.rows - row < kRows ? range.rows - row : kRows;
       for (int32_t m = 0; m < used; ++m) {
         const int64_t source = range.index != nullptr ? range.index[row + m] : row + m;
