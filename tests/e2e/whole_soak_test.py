@@ -2,7 +2,7 @@
 adapters), speculation, a small cache on disk, clients of all sorts, too little memory, and servers that are stopped and killed.
 Each answer, greedy or seeded, is to the bit what was answered when it was first asked for; nothing grows, nothing fails.
 WEIR_SOAK_SECONDS says how long (an hour for a release): `bench/whole_soak --minutes 60`."""
-import json, os, random, signal, tempfile, threading, time, unittest
+import http.client, json, os, random, signal, tempfile, threading, time, unittest, warnings
 
 import family_model
 from adapter_test import write_adapter
@@ -104,7 +104,7 @@ class Life:
                     self.take(number, path, self.stream(path, body))
                 else:
                     self.take(number, path, self.ask(path, body))
-            except OSError:  # The server is being killed.
+            except (OSError, http.client.HTTPException):  # The server is being killed.
                 if not self.gone:
                     raise
 
@@ -150,11 +150,12 @@ class Life:
 
 class Soak(unittest.TestCase):
     def test_everything_together(self):
+        warnings.simplefilter("ignore", ResourceWarning)  # Connections to servers that were killed.
         folder = self.enterContext(tempfile.TemporaryDirectory())
         sections, names = models(folder)
         asked = Asked(names)
         options = (*LIMIT, "--disk-cache", "1G", "--disk-cache-dir", f"{folder}/prompts", "--disk-reserve", "0", "--cache-idle", "5")
-        general = (("kv-memory", "20M"), ("parallel", "6"))
+        general = (("kv-memory", "12M"), ("parallel", "6"))
         figures, sizes, begin = {}, [], time.monotonic()
         for life in range(LIVES):
             with SeveralModels(*options, models=sections, general=general) as server:
