@@ -1,6 +1,6 @@
 // attend_prompt by vectors, for processors with four vector pipes of which two multiply (AMD): a
 // product of bf16 takes twice what one of float32 does.
-#include "kernels/avx512bf16/attend_prompt.h"
+#include "kernels/avx512bf16/coded_prompt.h"
 
 namespace weir::kernels::avx512bf16 {
 namespace {
@@ -57,5 +57,7 @@ void fill_attention(Ops& ops) {
   ops.attend_prompt = attend_prompt<VectorTiles>;
   ops.attend_prompt_from = 2048;  // bench/README.md, "Tiles on AMD Zen 5".
 }
+
+void fill_coded_attention(CodedOps& ops) { ops.attend_prompt = attend_codes<VectorTiles>; }
 
 }  // namespace weir::kernels::avx512bf16
