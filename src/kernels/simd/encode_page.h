@@ -343,14 +343,16 @@ void encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t
   float* const tokens = r + (kPageTokens + 1) * kCodedDimMax;
   TokenScales key_scales, value_scales;
   // What is beyond the numbers of a line, or of a byte for each dimension, is zeros.
-  for (int64_t i = key_scales_at(to); i < value_codes_at(to); ++i) out[i] = 0;
+  const int64_t values_at = value_codes_at(to);
+  __builtin_memset(out + key_scales_at(to), 0,
+                   static_cast<uint64_t>(values_at - key_scales_at(to)));
   transpose<V>(keys, to.k_dim, kPageTokens, tokens);
   rotate<V, B>(to.k_rotation, false, kPageTokens, tokens);
   transpose<V>(tokens, kPageTokens, to.k_dim, r);
   centre_keys<V, B>(to, r, out);
   to.k_bits == 4 ? encode_keys<V, B, 4>(to, r, key_scales, out)
                  : encode_keys<V, B, 8>(to, r, key_scales, out);
-  for (int64_t i = value_codes_at(to); i < coded_head_bytes(to); ++i) out[i] = 0;
+  __builtin_memset(out + values_at, 0, static_cast<uint64_t>(coded_head_bytes(to) - values_at));
   widen_numbers<V>(values, kPageTokens * to.v_dim, tokens);
   rotate<V, B>(to.v_rotation, false, kPageTokens, tokens);
   transpose<V>(tokens, kPageTokens, to.v_dim, r);
