@@ -17,20 +17,20 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/check.h"
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
+#include "number_flags.h"
 #include "sched/copy_drafts.h"
 #include "sched/engine_runner.h"
 #include "sched/prediction_drafts.h"
@@ -44,20 +44,12 @@ struct Settings {
 };
 
 bool read_settings(int argc, char** argv, Settings& s) {
-  if (argc < 2 || argc % 2 != 0) return false;
+  if (argc < 2) return false;
   s.model = argv[1];
-  for (int i = 2; i + 1 < argc; i += 2) {
-    const std::string_view flag = argv[i], text = argv[i + 1];
-    int32_t* const value = flag == "--tokens"   ? &s.tokens
-                           : flag == "--prompt" ? &s.prompt
-                           : flag == "--rounds" ? &s.rounds
-                           : flag == "--batch"  ? &s.batch
-                           : flag == "--drafts" ? &s.drafts
-                                                : nullptr;
-    if (value == nullptr) return false;
-    const auto [end, error] = std::from_chars(text.begin(), text.end(), *value);
-    if (error != std::errc() || end != text.end() || *value < 0) return false;
-  }
+  const std::span<char* const> numbers(argv + 2, argv + argc);
+  if (!bench::read_numbers(numbers, {{"--tokens", &s.tokens}, {"--prompt", &s.prompt}, {"--rounds", &s.rounds},
+                                     {"--batch", &s.batch}, {"--drafts", &s.drafts}}))
+    return false;
   return s.tokens >= 8 && s.prompt >= 4 && s.rounds >= 1 && s.drafts >= 1 &&
          s.drafts <= DraftSource::kDraftsMax;
 }
