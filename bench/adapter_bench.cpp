@@ -47,8 +47,11 @@ bool read_settings(int argc, char** argv, Settings& s) {
   if (argc < 2) return false;
   s.model = argv[1];
   const std::span<char* const> numbers(argv + 2, argv + argc);
-  if (!bench::read_numbers(numbers, {{"--batch", &s.batch}, {"--rank", &s.rank}, {"--steps", &s.steps},
-                                     {"--rounds", &s.rounds}, {"--prompt", &s.prompt}}))
+  if (!bench::read_numbers(numbers, {{"--batch", &s.batch},
+                                     {"--rank", &s.rank},
+                                     {"--steps", &s.steps},
+                                     {"--rounds", &s.rounds},
+                                     {"--prompt", &s.prompt}}))
     return false;
   return s.batch >= 1 && s.rank >= 1 && s.steps >= 1 && s.rounds >= 1;
 }

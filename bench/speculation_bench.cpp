@@ -47,8 +47,11 @@ bool read_settings(int argc, char** argv, Settings& s) {
   if (argc < 2) return false;
   s.model = argv[1];
   const std::span<char* const> numbers(argv + 2, argv + argc);
-  if (!bench::read_numbers(numbers, {{"--tokens", &s.tokens}, {"--prompt", &s.prompt}, {"--rounds", &s.rounds},
-                                     {"--batch", &s.batch}, {"--drafts", &s.drafts}}))
+  if (!bench::read_numbers(numbers, {{"--tokens", &s.tokens},
+                                     {"--prompt", &s.prompt},
+                                     {"--rounds", &s.rounds},
+                                     {"--batch", &s.batch},
+                                     {"--drafts", &s.drafts}}))
     return false;
   return s.tokens >= 8 && s.prompt >= 4 && s.rounds >= 1 && s.drafts >= 1 &&
          s.drafts <= DraftSource::kDraftsMax;

@@ -68,7 +68,8 @@ inline Result<void> lease_medium(MemoryBudget& budget, uint64_t caller, MemoryLe
                                  size_t bytes) {
   if (lease.bytes() + bytes > budget.most_of_one())
     return fail(ErrorCode::kTooLarge,
-                "it would take " + std::to_string(lease.bytes() + bytes) + " bytes of memory, more than the " +
+                "it would take " + std::to_string(lease.bytes() + bytes) +
+                    " bytes of memory, more than the " +
                     std::to_string(budget.most_of_one()) +
                     " that this server gives to one (--image-memory)");
   if (lease.bytes() > 0 && budget.grow(lease, bytes)) return {};

@@ -81,7 +81,8 @@ Result<std::vector<MediaSource>> frames_of_video(const std::string& path, JsonOb
   if (std::string_view url; value.get(url) == simdjson::SUCCESS)
     return file_of(list_path, url, rate);
   JsonArray list;
-  if (value.get(list) != simdjson::SUCCESS) return wrong_type(list_path, "a list of images or an address", value);
+  if (value.get(list) != simdjson::SUCCESS)
+    return wrong_type(list_path, "a list of images or an address", value);
   std::vector<MediaSource> frames;
   for (const JsonValue element : list) {
     if (frames.size() == kFramesMax) return too_many(list_path);

@@ -26,6 +26,7 @@ struct VideoLimits {
   size_t file_bytes_max = size_t{128} << 20;
   // Of a frame: 4,096 x 2,304, the largest that cameras call 4K.
   int64_t pixels_max = int64_t{4096} * 2304;
+  int side_max = 8192;  // Of a frame: rows are padded, so that narrow ones take more than their pixels.
   int64_t seconds_max = 3600;
   // In the file: an hour of 60 a second.
   int64_t frames_max = 216'000;
@@ -40,8 +41,9 @@ struct VideoLimits {
 };
 
 // One allocation of libavformat has at most kAllocationMax bytes, which bounds a table of the file
-// (24 bytes a frame) and a packet, and a file has at most kStreamsMax of them.
-inline constexpr size_t kAllocationMax = size_t{32} << 20;
+// (24 bytes a frame), a packet and a frame (4 bytes for each of 9.4 million pixels), and a file has at
+// most kStreamsMax of them.
+inline constexpr size_t kAllocationMax = size_t{64} << 20;
 inline constexpr int kStreamsMax = 8;
 
 // Whether files of videos are decoded by this program; if not, kUnsupported says what would.

@@ -44,44 +44,55 @@ Result<const Codec*> codec_of(Container container, AVCodecID id) {
                       "; H.264, HEVC, VP8, VP9, AV1, MPEG-4 and GIF are decoded"}));
 }
 
-Result<void> check_frame_size(Container container, int64_t width, int64_t height, int64_t most) {
+Result<void> check_frame_size(Container container, int64_t width, int64_t height,
+                              const VideoLimits& limits) {
+  // MPEG-4's header says nothing: the first frame does.
+  if (width == 0 && height == 0) return {};
   const std::string found =
       concat({"the ", container_name(container), " says that its frames have ",
               std::to_string(width), " x ", std::to_string(height), " pixels"});
-  // MPEG-4's header says nothing: the first frame does, and is held against max_pixels.
-  if (width == 0 && height == 0) return {};
   if (width < 1 || height < 1)
     return fail(ErrorCode::kInvalid, concat({found, "; at least 1 x 1 was expected"}));
-  if (height > most / width)
+  if (height > limits.pixels_max / width || std::max(width, height) > limits.side_max)
     return fail(ErrorCode::kTooLarge,
-                concat({found, "; at most ", std::to_string(most), " are decoded"}));
+                concat({found, "; at most ", std::to_string(limits.pixels_max), ", and ",
+                        std::to_string(limits.side_max), " a side, are decoded"}));
   return {};
 }
 
 }  // namespace
 
+Result<void> Decoder::check(Container container, const AVCodecParameters& of,
+                            const VideoLimits& limits) {
+  WEIR_ASSIGN(const Codec* const codec, codec_of(container, of.codec_id));
+  WEIR_TRY(check_frame_size(container, of.width, of.height, limits));
+  if (avcodec_find_decoder_by_name(codec->decoder) != nullptr) return {};
+  return fail(ErrorCode::kUnsupported, concat({"libavcodec on this machine decodes no ", codec->name}));
+}
+
 Result<std::unique_ptr<Decoder>> Decoder::open(Container container, const AVCodecParameters& of,
                                                const VideoLimits& limits) {
-  WEIR_ASSIGN(const Codec* const codec, codec_of(container, of.codec_id));
-  WEIR_TRY(check_frame_size(container, of.width, of.height, limits.pixels_max));
-  const AVCodec* const found = avcodec_find_decoder_by_name(codec->decoder);
-  if (found == nullptr)
-    return fail(ErrorCode::kUnsupported,
-                concat({"libavcodec on this machine decodes no ", codec->name}));
+  WEIR_TRY(check(container, of, limits));
+  const Codec& codec = **codec_of(container, of.codec_id);
+  const AVCodec* const found = avcodec_find_decoder_by_name(codec.decoder);
   std::unique_ptr<Decoder> decoder(new Decoder(container, limits));
-  decoder->pictures_ = codec->pictures;
-  // It takes memory without asking: at most 10 bits of a colour in 16, two of the three colours at a
-  // quarter of the size.
-  const int64_t pixels = of.width > 0 ? int64_t{of.width} * of.height : limits.pixels_max;
-  if (codec->id == AV_CODEC_ID_AV1)
-    WEIR_TRY(decoder->admit(with_tables(codec->pictures * 3 * pixels)));
+  decoder->pictures_ = codec.pictures;
+  int64_t pixels_max = limits.pixels_max;
+  // AV1's decoder takes memory without asking, so what the header says is the most: at most 10 bits
+  // of a colour in 16, two of the three colours at a quarter of the size, sides padded to blocks.
+  if (codec.id == AV_CODEC_ID_AV1) {
+    constexpr int64_t kBlock = 128;
+    if (of.width > 0) pixels_max = (of.width + kBlock) * (of.height + kBlock);
+    WEIR_TRY(decoder->admit(with_tables(codec.pictures * 3 * pixels_max) +
+                            decoder->held_bytes(pixels_max)));
+  }
   AVCodecContext* const context = avcodec_alloc_context3(found);
   CHECK(context != nullptr);
   decoder->context_ = context;
   if (const int error = avcodec_parameters_to_context(context, &of); error < 0)
     return damaged(container, text_of_av(error));
   context->thread_count = 1;
-  context->max_pixels = limits.pixels_max;
+  context->max_pixels = pixels_max;
   context->err_recognition = AV_EF_CRCCHECK | AV_EF_EXPLODE;
   context->opaque = decoder.get();
   context->get_buffer2 = &get_buffer;
@@ -105,10 +116,15 @@ Result<bool> Decoder::receive(AVFrame& frame) {
   if (error < 0) return of_av(error);
   if (frame.decode_error_flags != 0 || (frame.flags & AV_FRAME_FLAG_CORRUPT) != 0)
     return damaged(container_, "a frame cannot be decoded whole");
+  WEIR_TRY(check_frame_size(container_, frame.width, frame.height, limits_));
   return true;
 }
 
 void Decoder::forget() { avcodec_flush_buffers(context_); }
+
+int64_t Decoder::held_bytes(int64_t pixels) const {
+  return 3 * pixels * (limits_.frames_held + 2);
+}
 
 Result<void> Decoder::admit(int64_t bytes) {
   if (bytes <= admitted_) return {};
@@ -129,9 +145,7 @@ int Decoder::get_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
   const int64_t bytes = av_image_get_buffer_size(static_cast<AVPixelFormat>(frame->format), width,
                                                  height, kAlignment);
   if (bytes < 0) return static_cast<int>(bytes);
-  const int64_t pixels = int64_t{frame->width} * frame->height;
-  // Beside what the decoder keeps: frames as rows of colours, one of them twice while it is turned.
-  const int64_t held = 3 * pixels * (decoder.limits_.frames_held + 2);
+  const int64_t held = decoder.held_bytes(int64_t{width} * height);
   if (auto admitted = decoder.admit(with_tables(decoder.pictures_ * bytes) + held); !admitted) {
     decoder.refusal_ = std::move(admitted).error();
     return AVERROR(ENOMEM);

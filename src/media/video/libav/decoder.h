@@ -21,8 +21,11 @@ struct VideoLimits;
 
 class Decoder {
  public:
-  // kMediaType for an encoding that none of the decoders reads; kTooLarge for frames beyond the
-  // limits. `limits` outlives it, and is asked for what frames take.
+  // Whether open() would take the stream, by what its header says: kMediaType for an encoding that
+  // none of the decoders reads; kTooLarge for frames beyond the limits.
+  static Result<void> check(Container container, const AVCodecParameters& of,
+                            const VideoLimits& limits);
+  // Errors are check()'s. `limits` outlives it, and is asked for what frames take.
   static Result<std::unique_ptr<Decoder>> open(Container container, const AVCodecParameters& of,
                                                const VideoLimits& limits);
   ~Decoder();
@@ -41,6 +44,9 @@ class Decoder {
  private:
   Decoder(Container container, const VideoLimits& limits)
       : container_(container), limits_(limits) {}
+  // Beside what the decoder keeps: frames as rows of colours, one of them also as it was and one as
+  // it is turned.
+  int64_t held_bytes(int64_t pixels) const;
   Result<void> admit(int64_t bytes);
   tl::unexpected<Error> of_av(int error);
   static int get_buffer(AVCodecContext* context, AVFrame* frame, int flags);

@@ -42,7 +42,10 @@ Result<Image> FrameImage::convert(const AVFrame& frame) {
     rows_->format = AV_PIX_FMT_RGB24;
     rows_->width = frame.width;
     rows_->height = frame.height;
-    CHECK(av_frame_get_buffer(rows_, 0) == 0);
+    if (av_frame_get_buffer(rows_, 0) < 0) {
+      av_frame_free(&rows_);
+      return fail(ErrorCode::kTooLarge, "the video's frames take more memory than one may");
+    }
   }
   sws_scale(scaler_, frame.data, frame.linesize, 0, frame.height, rows_->data, rows_->linesize);
   Image image(frame.width, frame.height);

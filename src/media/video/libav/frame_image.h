@@ -24,7 +24,7 @@ class FrameImage {
   FrameImage& operator=(const FrameImage&) = delete;
 
   // By the colours that the frame says it has; those of standard definition where it says nothing.
-  // kMediaType for a form of pixels that libswscale does not read.
+  // kMediaType for a form of pixels that libswscale does not read; kTooLarge beyond kAllocationMax.
   Result<Image> convert(const AVFrame& frame);
 
  private:

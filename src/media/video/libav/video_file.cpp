@@ -116,7 +116,7 @@ Result<void> VideoFile::Impl::count(const AVPacket& found) {
 Result<void> VideoFile::Impl::scan() {
   WEIR_ASSIGN(const std::unique_ptr<Demuxer> reader, Demuxer::open(container, bytes));
   // Refused by what the header says, if it is.
-  WEIR_TRY(Decoder::open(container, *reader->stream().codecpar, limits));
+  WEIR_TRY(Decoder::check(container, *reader->stream().codecpar, limits));
   for (;;) {
     WEIR_TRY(check_time());
     WEIR_ASSIGN(const bool found, reader->next(*packet));
