@@ -9,12 +9,12 @@
 // prompt of so many tokens.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +28,7 @@
 #include "model/adapter.h"
 #include "model/batch_builder.h"
 #include "model/decoder.h"
+#include "number_flags.h"
 
 namespace weir::model {
 namespace {
@@ -43,20 +44,15 @@ struct Settings {
 };
 
 bool read_settings(int argc, char** argv, Settings& s) {
-  if (argc < 2 || argc % 2 != 0) return false;
+  if (argc < 2) return false;
   s.model = argv[1];
-  for (int i = 2; i + 1 < argc; i += 2) {
-    const std::string_view flag = argv[i], text = argv[i + 1];
-    int32_t* const value = flag == "--batch"    ? &s.batch
-                           : flag == "--rank"   ? &s.rank
-                           : flag == "--steps"  ? &s.steps
-                           : flag == "--rounds" ? &s.rounds
-                           : flag == "--prompt" ? &s.prompt
-                                                : nullptr;
-    if (value == nullptr) return false;
-    const auto [end, error] = std::from_chars(text.begin(), text.end(), *value);
-    if (error != std::errc() || end != text.end() || *value < 0) return false;
-  }
+  const std::span<char* const> numbers(argv + 2, argv + argc);
+  if (!bench::read_numbers(numbers, {{"--batch", &s.batch},
+                                     {"--rank", &s.rank},
+                                     {"--steps", &s.steps},
+                                     {"--rounds", &s.rounds},
+                                     {"--prompt", &s.prompt}}))
+    return false;
   return s.batch >= 1 && s.rank >= 1 && s.steps >= 1 && s.rounds >= 1;
 }
 

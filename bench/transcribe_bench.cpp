@@ -11,12 +11,12 @@
 // products and attention of the encoder at the peak of bf16, and what each step reads at the best rate
 // of a plain read: the decoder's weights once, and keys and values of each sequence's sound.
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -28,6 +28,7 @@
 #include "encoder/encoder.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
+#include "number_flags.h"
 #include "sched/engine_runner.h"
 
 namespace weir::sched {
@@ -43,21 +44,15 @@ struct Settings {
 };
 
 bool read_settings(int argc, char** argv, Settings& s) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    if (flag == "exact") {
-      s.exact = true;
-      continue;
-    }
-    int32_t* const value = flag == "--tokens"    ? &s.tokens
-                           : flag == "--windows" ? &s.windows
-                           : flag == "--clients" ? &s.clients
-                                                 : nullptr;
-    if (value == nullptr || ++i == argc) return false;
-    const std::string_view text = argv[i];
-    const auto [end, error] = std::from_chars(text.begin(), text.end(), *value);
-    if (error != std::errc() || end != text.end() || *value < 0) return false;
+  std::span<char* const> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && std::string_view(arguments.back()) == "exact") {
+    s.exact = true;
+    arguments = arguments.first(arguments.size() - 1);
   }
+  if (!bench::read_numbers(arguments, {{"--tokens", &s.tokens},
+                                       {"--windows", &s.windows},
+                                       {"--clients", &s.clients}}))
+    return false;
   return s.tokens >= 1 && s.tokens < kPositions - 4 && s.windows >= 1 && s.clients <= 64;
 }
 

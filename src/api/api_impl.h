@@ -201,6 +201,7 @@ struct Api::Impl {
                       std::function<void()> then);
   void decode_media(const ExchangePtr& exchange, const MediaSetPtr& media,
                        std::function<void()> then);
+  void count(const SeenMedium& seen);
   void end_fetches(const Error& error);
   std::optional<MemoryLease> lease_body(const ExchangePtr& exchange, const std::string& body);
   void hand_over(Preparation& to, const ExchangePtr& exchange, Preparation::Job job);

@@ -44,11 +44,23 @@ void Api::Impl::decode_media(const ExchangePtr& exchange, const MediaSetPtr& med
   job.done = [this, exchange, media, then = std::move(then)] {
     if (exchange->responder().closed()) return exchange->abandon();
     if (const auto seen = media->seen(); seen && *seen)
-      for (const SeenMedium& each : **seen)
-        (each.medium == Medium::kSound ? stats.sounds : stats.pictures).add(1);
+      for (const SeenMedium& each : **seen) count(each);
     then();
   };
   hand_over(media_reading, exchange, std::move(job));
+}
+
+// Of a video its first moment counts.
+void Api::Impl::count(const SeenMedium& seen) {
+  if (seen.moment > 0) return;
+  switch (seen.medium) {
+    case Medium::kPicture:
+      return stats.pictures.add(1);
+    case Medium::kVideo:
+      return stats.videos.add(1);
+    case Medium::kSound:
+      return stats.sounds.add(1);
+  }
 }
 
 void Api::Impl::end_fetches(const Error& error) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/seconds.h"
 #include "base/thread_team.h"
 #include "commands/bench_report.h"
 #include "commands/bench_trace.h"
@@ -23,10 +24,6 @@ namespace weir {
 namespace {
 
 using std::chrono::steady_clock;
-
-double seconds_since(steady_clock::time_point start) {
-  return std::chrono::duration<double>(steady_clock::now() - start).count();
-}
 
 Spread spread(std::vector<double> values) {
   std::ranges::sort(values);

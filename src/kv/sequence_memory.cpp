@@ -35,15 +35,18 @@ int32_t SequenceMemory::held_pages(int32_t group) const {
   return pool(group).page_count() - pool(group).free_count() - cached_pages(group);
 }
 
-void SequenceMemory::begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens,
-                           const CrossKey* cross) {
+void SequenceMemory::begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens) {
   CHECK(holding.empty() && holding.shared_ == 0 && salt.pages == 0);
   if (has_states()) holding.state_ = states_.take();
-  if (cross != nullptr) holding.cross_ = cross_.take(*cross);
   Checkpoints::begin(holding.checkpoints_, prompt_tokens);
   holding.key_ = salt;
   holding.lacking_from_ = holding.lacking_until_ = 0;
   holding.sharing_ = cache_ ? Holding::Sharing::kAll : Holding::Sharing::kNothing;
+}
+
+void SequenceMemory::attend_to(Holding& holding, const CrossKey& key) {
+  CHECK(holding.cross_ < 0);
+  holding.cross_ = cross_.take(key);
 }
 
 int32_t SequenceMemory::known_blocks(const PrefixKey& salt, const TokenKeys& keys,

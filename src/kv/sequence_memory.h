@@ -36,7 +36,7 @@
 //
 // Cross attention. Where layers have it (CrossNeed), a sequence holds a slot as well, which others
 // may hold too, and there is one more than sequences run at once: for what is filled although all
-// that wanted it have ended (sched/cross_fills.h). So begin() never lacks one.
+// that wanted it have ended (sched/cross_fills.h). So attend_to() never lacks one.
 //
 // What comes from elsewhere (kv/disk). A holding is filled instead of computed: begin_fill() gives it
 // what the cache knows of a text and memory for what is to come, end_fill() gives the cache what has
@@ -104,9 +104,11 @@ class SequenceMemory {
   }
 
   // The sequence of this holding shares with those of the same salt. `prompt_tokens`: where states
-  // have a checkpoint; `cross`: what it attends to besides, or null. REQUIRES: the holding is empty.
-  void begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens = 0,
-             const CrossKey* cross = nullptr);
+  // have a checkpoint. REQUIRES: the holding is empty.
+  void begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens = 0);
+  // It attends to this besides. What had the slot before is forgotten, so it is taken last, once all
+  // else is there. REQUIRES: the holding has begun, and attends to nothing.
+  void attend_to(Holding& holding, const CrossKey& key);
 
   // How many of the leading blocks of `keys` a sequence of this salt would find in the cache, one
   // page of the spine each; `chain`, as long as those that are looked for, gets the key of each, and

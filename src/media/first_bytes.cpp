@@ -117,6 +117,8 @@ bool is_boxes(std::string_view bytes, std::string_view brand) {
   return bytes.size() >= 12 && bytes.substr(4, 4) == "ftyp" && bytes.substr(8, 4) == brand;
 }
 
+FileKind file_kind(std::string_view bytes) { return format_of_file(bytes).kind; }
+
 Result<void> check_file_size(FileKind expected, size_t bytes, size_t most) {
   if (bytes <= most) return {};
   return fail(ErrorCode::kTooLarge,

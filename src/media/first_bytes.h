@@ -19,6 +19,9 @@ bool is_riff(std::string_view bytes, std::string_view kind);
 // Whether they begin as a file of boxes (MP4, HEIF) of this brand, of four letters.
 bool is_boxes(std::string_view bytes, std::string_view brand);
 
+// Of what they begin as; kOther where that is nothing known.
+FileKind file_kind(std::string_view bytes);
+
 // kTooLarge for a file of more than `most` bytes.
 Result<void> check_file_size(FileKind expected, size_t bytes, size_t most);
 

@@ -87,14 +87,14 @@ bool Admission::has_adapter_room(const Sequence* seq) const {
 bool Admission::try_admit(Sequence* seq, int32_t promised) {
   CHECK(knows_where_to_go_on(seq));
   seq->prefill_end = seq->length;
-  open_.memory.begin(seq->memory, seq->salt, seq->prompt_length,
-                     seq->heard ? &seq->heard->hash : nullptr);
+  open_.memory.begin(seq->memory, seq->salt, seq->prompt_length);
   if (seq->preemptions == 0) seq->matched_tokens = 0;
   match(open_.memory, seq);
   if (blocks_wanted(seq) - seq->memory.blocks() + promised > open_.memory.available()) {
     release(open_.memory, seq);
     return false;
   }
+  if (seq->heard) open_.memory.attend_to(seq->memory, seq->heard->hash);
   open_.start(seq);
   return true;
 }

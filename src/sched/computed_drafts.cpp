@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/seconds.h"
 
 namespace weir::sched {
 
@@ -39,13 +40,10 @@ void ComputedDrafts::follow(const exec::StepWork& ran) {
   const bool asked = rounds_unasked_ < kAskedRounds;
   drafter_.follow(ran, asked || unasked_time_ < kUnaskedShare * time_, asked);
   const Clock::time_point end = Clock::now();
-  const auto seconds = [](Clock::duration time) {
-    return std::chrono::duration<double>(time).count();
-  };
-  unasked_time_ = kKept * unasked_time_ + (asked ? 0 : seconds(end - begin));
+  unasked_time_ = kKept * unasked_time_ + (asked ? 0 : seconds_of(end - begin));
   // An idle while is no step.
   constexpr double kStepMost = 1;
-  time_ = kKept * time_ + std::min(seconds(end - followed_), kStepMost);
+  time_ = kKept * time_ + std::min(seconds_of(end - followed_), kStepMost);
   followed_ = end;
   if (asked) ++rounds_unasked_;
 }

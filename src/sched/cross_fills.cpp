@@ -5,17 +5,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seconds.h"
 #include "base/trace.h"
 
 namespace weir::sched {
-
-namespace {
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-}  // namespace
 
 CrossFills::CrossFills(exec::Executor& executor, kv::CrossSlots& slots, EngineStats& stats)
     : executor_(executor), facts_(executor.facts()), slots_(slots), stats_(stats) {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seconds.h"
 #include "base/trace.h"
 #include "kv/disk/spill.h"
 #include "kv/page_toucher.h"
@@ -30,7 +31,6 @@ namespace weir::sched {
 
 namespace {
 
-double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // How long the end may take for what is kept on disk. Of the 30 s between Kubernetes' signals the
 // drain has 25 with its default; what is cut off is computed again.
@@ -156,7 +156,7 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   const bool slab_runs = !slab.empty();
   if (slab_runs) {
     publish_others(waiting);
-    execute_slab(seconds(Clock::now() - begin));
+    execute_slab(seconds_since(begin));
   }
   coming = 1 - coming;
   const bool encodes = state.features && state.features->busy();
@@ -165,7 +165,7 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
     // Clients have their tokens first.
     publish_others(waiting);
     if (!idle_before) publish_turn();
-    encode(idle_before && other.empty() && !slab_runs, seconds(Clock::now() - begin));
+    encode(idle_before && other.empty() && !slab_runs, seconds_since(begin));
   }
   if (!idle_before || slab_runs || encodes || hears) rest_time = begin + rest_after;
   return !idle_before || !other.empty() || slab_runs || encodes || hears;
@@ -224,7 +224,7 @@ void Engine::Impl::execute(StepBuffer& step) {
   const bool done = state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, &meanwhile);
   CHECK(done);
   state.running = nullptr;
-  const double taken = seconds(Clock::now() - begin);
+  const double taken = seconds_since(begin);
   speculation.follow(step, *spare, taken);
   builder.learn(step.step, taken);
   if (state.disk != nullptr) state.disk->learn_prompts(step.step.prefill_tokens, taken);
@@ -241,10 +241,10 @@ void Engine::Impl::execute_slab(double seconds_max) {
   bool done = false;
   do {
     done = state.executor.advance(exec::Lane::kSlab, 1, nullptr);
-  } while (!done && seconds(Clock::now() - begin) < seconds_max);
+  } while (!done && seconds_since(begin) < seconds_max);
   state.running = nullptr;
   state.stats.steps.add();
-  state.stats.step_time.observe(seconds(Clock::now() - begin));
+  state.stats.step_time.observe(seconds_since(begin));
   if (done) end_slab();
 }
 

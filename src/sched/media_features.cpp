@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seconds.h"
 #include "base/trace.h"
 
 namespace weir::sched {
@@ -12,10 +13,6 @@ namespace weir::sched {
 namespace {
 
 using Entry = FeatureCache::Entry;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Of its media some have rows that are still to be planned.
 bool needs_some(const Sequence* seq) {

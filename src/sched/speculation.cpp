@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seconds.h"
 #include "base/trace.h"
 
 namespace weir::sched {
@@ -37,10 +38,6 @@ int32_t allowed(const DraftOrder& order) {
     if ((static_cast<float>(sureness) + 0.5f) / Draft::kClasses < limits.chance_min) break;
   }
   return count < limits.least ? 0 : count;
-}
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 }  // namespace

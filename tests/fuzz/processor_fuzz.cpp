@@ -24,7 +24,7 @@ int64_t count_of(const std::string& text, const std::string& token) {
 
 void check_video(const Processor& processor, Size frame, int64_t frames) {
   if (!processor.video.taken) return;
-  const auto plan = plan_video(processor, frame, frames, 2);
+  const auto plan = plan_video(processor, frame, even_frames(frames, 2));
   if (!plan) {
     CHECK(!plan.error().message.empty());
     return;

@@ -122,6 +122,28 @@ TEST(Scheduler, AdmitsWhenThePromptAndAShareOfTheOutputFit) {
   EXPECT_EQ(tokens_of(world.next(), second), 8 * kPage);
 }
 
+// Else a sound that was encoded for others would have to be encoded again, at each look in vain.
+TEST(Scheduler, ASequenceThatFindsNoBlocksTakesNoSlotFromASound) {
+  World world({.limits = {}, .page_count = 10, .cross_slots = 1});
+  kv::CrossSlots& slots = world.memory().cross();
+  const kv::CrossKey known = {7, 7};
+  const int32_t slot = slots.take(known);
+  slots.set_filled(slot);
+  slots.give_back(slot);
+  Sequence* const text = world.submit(5 * kPage, 1 * kPage);
+  world.next();
+  Sequence* const hearing = world.submit_hearing(7 * kPage, 9);
+  for (int i = 0; i < 3; ++i) world.next();
+  ASSERT_EQ(hearing->state, Sequence::State::kWaiting);
+  EXPECT_TRUE(slots.filled(slots.take(known)));
+  slots.give_back(slot);
+  world.end(text);
+  world.next();
+  EXPECT_EQ(hearing->state, Sequence::State::kRunning);
+  EXPECT_EQ(hearing->memory.cross(), slot);
+  EXPECT_FALSE(slots.filled(slot)) << "it is of another sound now";
+}
+
 TEST(Scheduler, ANewerPromptDoesNotOvertakeAnOlderOneThatWaitsForPages) {
   World world({.limits = {}, .page_count = 10});
   Sequence* chat = world.submit(5 * kPage, 1 * kPage);

@@ -28,6 +28,7 @@ class World {
     Limits limits;
     int32_t page_count = 1000;
     std::vector<int32_t> windows = {};  // The widest first.
+    int32_t cross_slots = 0;              // Of sounds that sequences attend to.
     bool cache = true;
     bool checked = true;  // What pages hold, and the scheduler itself, after each plan.
   };
@@ -42,7 +43,7 @@ class World {
       : prompts_differ_from_(options.limits.prompts_differ_from),
         checked_(options.checked),
         groups_(groups_of(options)),
-        memory_(groups_, options.cache),
+        memory_(groups_, options.cache, {.cross = options.cross_slots}),
         scheduler_(options.limits, memory_),
         sequences_(options.limits.queue_max * 2, 1 << 14, static_cast<int32_t>(groups_.size())),
         load_(load_of(options)) {
@@ -69,6 +70,21 @@ class World {
     std::iota(prompt.begin(), prompt.end(), next_token_);
     next_token_ += prompt_length;
     return submit(std::move(prompt), max_tokens, 0, priority, caller);
+  }
+
+  // The same, which attends to a sound of this hash.
+  Sequence* submit_hearing(int32_t prompt_length, uint64_t hash) {
+    std::vector<int32_t> prompt(static_cast<size_t>(prompt_length));
+    std::iota(prompt.begin(), prompt.end(), next_token_);
+    next_token_ += prompt_length;
+    requests_.push_back(
+        std::make_unique<Request>(std::move(prompt), sample::SamplingParams(), 1, false));
+    auto heard = std::make_shared<HeardSound>();
+    heard->hash = {hash, hash};
+    requests_.back()->heard = std::move(heard);
+    Sequence* seq = sequences_.take(requests_.back().get());
+    scheduler_.submit(seq);
+    return seq;
   }
 
   // Plans a step. `run_first`: the step before has ended by then; else it runs meanwhile.

@@ -47,8 +47,9 @@ void render_api(std::string& out, const ApiStats& api) {
   render(out, "weir_requests_reading_images", "Requests whose images and sounds are being decoded.",
          api.reading_media);
   render(out, "weir_images_total", "Images of requests that were read.", api.pictures);
+  render(out, "weir_videos_total", "Videos of requests that were read.", api.videos);
   render(out, "weir_sounds_total", "Sounds of requests that were read.", api.sounds);
-  render(out, "weir_images_fetched_total", "Images and sounds that came from web addresses.",
+  render(out, "weir_images_fetched_total", "Images, videos and sounds that came from web addresses.",
          api.fetched_media);
   render(out, "weir_prompt_tokens_cached_total", "Prompt tokens that requests found cached.",
          api.cached_prompt_tokens);

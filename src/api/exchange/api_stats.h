@@ -28,7 +28,7 @@ struct ApiStats {
   Counter held_refusals;  // That were not given at once (RefusalTurns).
   Counter queue_timeouts, request_timeouts;
   Gauge open_answers, preparing, reading_media;
-  Counter pictures, sounds, fetched_media;  // Read, and of these from web addresses.
+  Counter pictures, videos, sounds, fetched_media;  // Read, and of these from web addresses.
   Gauge oldest_waiting;   // Seconds.
   Histogram first_token;  // From arrival to the first sampled token.
   Histogram inter_token;  // Between two tokens of a choice, as the network loop sees them.

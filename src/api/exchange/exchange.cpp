@@ -196,7 +196,8 @@ void Exchange::finish(int status) {
 // A request that has not come to the engine has no figures, and pays nothing.
 void Exchange::settle() {
   if (!key_ || std::exchange(settled_, true)) return;
-  key_->settle(taken_tokens_, figures_.prompt_tokens + figures_.output_tokens, sched::Clock::now());
+  key_->settle(taken_tokens_, figures_.prompt_tokens + figures_.output_tokens + figures_.given_up_tokens,
+                sched::Clock::now());
 }
 
 void Exchange::log_answer(int status) const {

@@ -28,6 +28,7 @@ struct AnswerFigures {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t output_tokens = 0;
+  int64_t given_up_tokens = 0;  // Of attempts that are in no answer's usage. Their caller pays them.
   double queue_s = 0;
   double first_token_s = 0;
   std::string_view finish;  // Of the last choice to end.

@@ -66,9 +66,10 @@ inline size_t values_bytes(const media::FrontEnd& front_end, const media::SoundP
 // Adds to a lease, which may be nothing yet.
 inline Result<void> lease_medium(MemoryBudget& budget, uint64_t caller, MemoryLease& lease,
                                  size_t bytes) {
-  if (bytes > budget.most_of_one())
+  if (lease.bytes() + bytes > budget.most_of_one())
     return fail(ErrorCode::kTooLarge,
-                "it would take " + std::to_string(bytes) + " bytes of memory, more than the " +
+                "it would take " + std::to_string(lease.bytes() + bytes) +
+                    " bytes of memory, more than the " +
                     std::to_string(budget.most_of_one()) +
                     " that this server gives to one (--image-memory)");
   if (lease.bytes() > 0 && budget.grow(lease, bytes)) return {};

@@ -4,18 +4,19 @@
 #include <utility>
 
 #include "api/media/media_memory.h"
+#include "api/media/source_bytes.h"
 #include "api/memory/request_memory.h"
 #include "api/request/json_fields.h"
-#include "base/base64.h"
 #include "base/check.h"
 #include "base/concat.h"
-#include "base/file_below.h"
 #include "media/audio/decode_sound.h"
 #include "media/features/sound_features.h"
 #include "media/image/decode.h"
 #include "media/processor/pixel_values.h"
+#include "media/processor/frame_times.h"
 #include "media/processor/placeholder.h"
 #include "media/processor/video_plan.h"
+#include "media/video/video_file.h"
 #include "media/resize/resize.h"
 
 namespace weir::api {
@@ -25,20 +26,8 @@ namespace {
 // OpenAI's detail "low".
 constexpr int kLowSide = 512;
 
-Result<void> check_source(const ApiConfig& config, const MediaSource& source) {
-  const std::string_view name = medium_name(source.medium);
-  if (source.kind == MediaSource::Kind::kRemote && config.media == nullptr)
-    return unsupported(source.field, concat({"this server fetches nothing from web addresses "
-                                             "(--allow-remote-media): send the ",
-                                             name, " itself, as a data: URL"}));
-  if (source.kind == MediaSource::Kind::kFile && config.media_limits.folder.empty())
-    return unsupported(source.field,
-                       concat({"this server reads no files of its own (--media-path): send the ",
-                               name, " itself, as a data: URL"}));
-  return {};
-}
-
-// Refuses all of one kind where there are too many, or the model takes none.
+// Refuses all that is seen, or all sounds, where there are too many, or the model takes none. The file
+// of a video counts as one image.
 Result<void> check_kind(const ApiConfig& config, std::span<const MediaSource> sources,
                         Medium medium) {
   const bool sounds = medium == Medium::kSound;
@@ -48,7 +37,7 @@ Result<void> check_kind(const ApiConfig& config, std::span<const MediaSource> so
   const MediaSource* first_beyond = nullptr;
   size_t count = 0;
   for (const MediaSource& source : sources) {
-    if (source.medium != medium) continue;
+    if ((source.medium == Medium::kSound) != sounds) continue;
     if (!taken)
       return unsupported(source.field,
                          concat({"this model does not support ", sounds ? "audio: " : "images: ",
@@ -61,40 +50,6 @@ Result<void> check_kind(const ApiConfig& config, std::span<const MediaSource> so
                              sounds ? " sounds (--max-sounds)" : " images (--max-images)",
                              ", this one has ", std::to_string(count)}),
                      sounds ? "too_many_sounds" : "too_many_images");
-}
-
-// Digits in fours, the last ones filled up with '='.
-Result<std::string> decode_digits(const MediaSource& source, size_t bytes_max) {
-  const std::string_view digits = source.text;
-  constexpr size_t kGroup = 4, kGroupBytes = 3;
-  if (digits.size() / kGroup * kGroupBytes > bytes_max + kGroupBytes)
-    return fail(ErrorCode::kTooLarge,
-                concat({"it has about ", std::to_string(digits.size() / kGroup * kGroupBytes),
-                        " bytes; at most ", std::to_string(bytes_max), " are read"}));
-  const size_t filled = digits.size() - (digits.find_last_not_of('=') + 1);
-  std::optional<std::string> bytes;
-  if (digits.size() % kGroup == 0 && filled < kGroup - 1) bytes = decode_base64(digits);
-  if (!bytes)
-    return fail(ErrorCode::kInvalid,
-                "expected base64: A-Z, a-z, 0-9, + and /, in fours that = fills up, found "
-                "something else");
-  return std::move(*bytes);
-}
-
-// A path after "file:", as it is below the folder: as such, or whole and in the folder.
-Result<std::string_view> path_below(std::string_view path, std::string_view folder) {
-  if (path.starts_with("//")) path.remove_prefix(2);
-  if (!path.starts_with('/')) return path;
-  while (folder.ends_with('/')) folder.remove_suffix(1);
-  if (path.size() > folder.size() + 1 && path.starts_with(folder) && path[folder.size()] == '/')
-    return path.substr(folder.size() + 1);
-  return fail(ErrorCode::kInvalid,
-              "expected a file below the folder that --media-path names, found another");
-}
-
-size_t file_bytes_of(const ApiConfig& config, Medium medium) {
-  return medium == Medium::kSound ? config.media_limits.sound_file_bytes_max
-                                  : config.media_limits.image_file_bytes_max;
 }
 
 media::Image within_side(media::Image image, int side) {
@@ -122,9 +77,13 @@ Result<void> check_media(const ApiConfig& config, std::span<const MediaSource> s
   for (const Medium medium : {Medium::kPicture, Medium::kSound})
     WEIR_TRY(check_kind(config, sources, medium));
   for (const MediaSource& source : sources) {
+    const bool is_file = source.medium == Medium::kVideo;
+    if ((source.frame || is_file) && !config.processor->video.taken)
+      return unsupported(is_file ? source.field : source.frame->part,
+                         "this model does not support videos");
+    if (const Result<void> read = media::check_reads_videos(); is_file && !read)
+      return unsupported(source.field, read.error().message);
     WEIR_TRY(check_source(config, source));
-    if (source.frame && !config.processor->video.taken)
-      return unsupported(source.frame->part, "this model does not support videos");
   }
   return {};
 }
@@ -166,7 +125,7 @@ size_t MediaSet::file_bytes_max() const {
   size_t most = 0;
   for (const MediaSource& source : sources_)
     if (source.kind == MediaSource::Kind::kRemote)
-      most = std::max(most, file_bytes_of(*config_, source.medium));
+      most = std::max(most, weir::api::file_bytes_max(*config_, source.medium));
   return most;
 }
 
@@ -195,9 +154,11 @@ void MediaSet::read(MemoryBudget& budget, const grammar::Interrupt& interrupt) {
   for (size_t i = 0; i < sources_.size(); ++i) {
     if (interrupt.stopped()) return fail(left());
     const std::optional<FramePlace>& frame = sources_[i].frame;
-    Result<void> done = frame                                  ? see_video(budget, i, interrupt)
-                        : sources_[i].medium == Medium::kSound ? hear(budget, i)
-                                                               : see(budget, i);
+    const Medium medium = sources_[i].medium;
+    Result<void> done = frame                      ? see_video(budget, i, interrupt)
+                        : medium == Medium::kVideo ? see_video_file(budget, i, interrupt)
+                        : medium == Medium::kSound ? hear(budget, i)
+                                                   : see(budget, i);
     if (!done) return fail(std::move(done).error());
     if (frame) i += static_cast<size_t>(frame->count) - 1;
   }
@@ -210,18 +171,15 @@ void MediaSet::read(MemoryBudget& budget, const grammar::Interrupt& interrupt) {
 
 Result<std::string> MediaSet::bytes_of(MemoryBudget& budget, size_t index) {
   const MediaSource& source = sources_[index];
-  const size_t bytes_max = file_bytes_of(*config_, source.medium);
   if (source.kind == MediaSource::Kind::kRemote) {
     CHECK(files_[index].has_value());
-    return *std::exchange(files_[index], std::nullopt);
+    Result<std::string> file = *std::exchange(files_[index], std::nullopt);
+    // The desk does not know what it fetches.
+    if (!file && file.error().kind == "failed_to_download_image")
+      file.error().kind = concat({"failed_to_download_", medium_name(source.medium)});
+    return file;
   }
-  Result<std::string> bytes;
-  if (source.kind == MediaSource::Kind::kBase64) {
-    bytes = decode_digits(source, bytes_max);
-  } else {
-    WEIR_ASSIGN(const std::string_view path, path_below(source.text, config_->media_limits.folder));
-    bytes = read_file_below(config_->media_limits.folder, path, bytes_max);
-  }
+  Result<std::string> bytes = source_bytes(*config_, source);
   if (bytes) WEIR_TRY(admit(budget, bytes->size()));
   return bytes;
 }
@@ -299,6 +257,25 @@ Result<void> MediaSet::see(MemoryBudget& budget, size_t index) {
               [&] { return media::pixel_values(processor, *plan, image); });
 }
 
+Result<void> MediaSet::see_moment(MemoryBudget& budget, const MediaSource& source,
+                                  const std::shared_ptr<const media::VideoPlan>& video,
+                                  int64_t moment, std::span<const media::Image* const> shown) {
+  const media::Processor& processor = *config_->processor;
+  if (moment == 0)
+    WEIR_TRY(
+        check_tokens(source, video->moments * media::token_count(processor, video->frame)));
+  SeenMedium seen = {
+      .medium = Medium::kVideo, .plan = video->frame, .video = video, .moment = moment};
+  if (aim_.only_counted) {
+    seen_.push_back(std::move(seen));
+    return {};
+  }
+  std::vector<const media::Image*> frames(shown.begin(), shown.end());
+  frames.resize(static_cast<size_t>(processor.frames), frames.back());
+  return keep(budget, source, std::move(seen), processor.frames,
+              [&] { return media::moment_values(processor, video->frame, frames); });
+}
+
 Result<void> MediaSet::see_video(MemoryBudget& budget, size_t index,
                                  const grammar::Interrupt& interrupt) {
   const media::Processor& processor = *config_->processor;
@@ -323,23 +300,60 @@ Result<void> MediaSet::see_video(MemoryBudget& budget, size_t index,
             "image_parse_error");
     }
     if (!video) {
-      Result<media::VideoPlan> plan = media::plan_video(processor, size, place.count, place.rate);
+      Result<media::VideoPlan> plan =
+          media::plan_video(processor, size, media::even_frames(place.count, place.rate));
       if (!plan) return media_error(Medium::kPicture, place.part, plan.error());
       video = std::make_shared<const media::VideoPlan>(*std::move(plan));
-      WEIR_TRY(check_tokens(sources_[index],
-                            video->moments * media::token_count(processor, video->frame)));
-    }
-    SeenMedium seen = {
-        .medium = Medium::kVideo, .plan = video->frame, .video = video, .moment = moment};
-    if (aim_.only_counted) {
-      seen_.push_back(std::move(seen));
-      continue;
     }
     std::vector<const media::Image*> frames;
     for (const Decoded& frame : decoded) frames.push_back(&frame.image);
-    frames.resize(static_cast<size_t>(per_moment), frames.back());
-    WEIR_TRY(keep(budget, sources_[index], std::move(seen), per_moment,
-                  [&] { return media::moment_values(processor, video->frame, frames); }));
+    WEIR_TRY(see_moment(budget, sources_[index], video, moment, frames));
+  }
+  return {};
+}
+
+Result<void> MediaSet::see_video_file(MemoryBudget& budget, size_t index,
+                                      const grammar::Interrupt& interrupt) {
+  const media::Processor& processor = *config_->processor;
+  const MediaSource& source = sources_[index];
+  const auto of_video = [&](const Error& error) {
+    return media_error(Medium::kVideo, source.field, error);
+  };
+  const Result<std::string> bytes = bytes_of(budget, index);
+  if (!bytes) return of_video(bytes.error());
+  MemoryLease decoding;
+  const auto per_moment = static_cast<size_t>(processor.frames);
+  const media::VideoLimits limits = {
+      .file_bytes_max = config_->media_limits.video_file_bytes_max,
+      .frames_held = processor.frames,
+      .admit = [&](size_t more) { return lease_medium(budget, aim_.caller, decoding, more); },
+      .stopped = [&] { return interrupt.stopped(); }};
+  Result<media::VideoFile> file = media::VideoFile::open(*bytes, limits);
+  if (!file) return of_video(file.error());
+  const media::SampledFrames sampled =
+      media::sample_frames(processor, file->frames(), file->rate(), source.rate);
+  file->choose(sampled.indices);
+  std::shared_ptr<const media::VideoPlan> video;
+  size_t left = sampled.indices.size();
+  for (int64_t moment = 0; left > 0; ++moment) {
+    std::vector<media::Image> images;
+    for (; images.size() < per_moment && left > 0; --left) {
+      Result<media::Image> image = file->next();
+      if (!image) return of_video(image.error());
+      images.push_back(*std::move(image));
+    }
+    if (!video) {
+      Result<media::VideoPlan> plan = media::plan_video(
+          processor, {images.front().width, images.front().height}, sampled.times);
+      if (!plan) return of_video(plan.error());
+      video = std::make_shared<const media::VideoPlan>(*std::move(plan));
+    }
+    std::vector<const media::Image*> frames;
+    for (const media::Image& image : images) frames.push_back(&image);
+    WEIR_TRY(see_moment(budget, source, video, moment, frames));
+    while (aim_.only_counted && ++moment < video->moments)
+      WEIR_TRY(see_moment(budget, source, video, moment, {}));
+    if (aim_.only_counted) break;
   }
   return {};
 }
@@ -350,12 +364,7 @@ Result<void> MediaSet::hear(MemoryBudget& budget, size_t index) {
     return media_error(Medium::kSound, source.field, error);
   };
   Result<std::string> bytes = bytes_of(budget, index);
-  if (!bytes) {
-    Error error = std::move(bytes).error();
-    // The desk does not know what it fetches.
-    if (error.kind == "failed_to_download_image") error.kind = "failed_to_download_audio";
-    return of_sound(error);
-  }
+  if (!bytes) return of_sound(bytes.error());
   const media::FrontEnd& front_end = *config_->front_end;
   MemoryLease decoding;
   Result<void> room = lease_medium(budget, aim_.caller, decoding, decoding_bytes(front_end));

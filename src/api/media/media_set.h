@@ -1,5 +1,5 @@
-// MediaSet: the pictures and sounds of one request, and the frames of its videos, on their way from
-// where it says they are to what an encoder reads of them.
+// MediaSet: the pictures, videos and sounds of one request, on their way from where it says they are
+// to what an encoder reads of them.
 //
 // Only preparing a request shows which media it has, and they take longer than all else of it. So it
 // is prepared twice. The first time ends where the media are found (want()); then web addresses are
@@ -88,6 +88,13 @@ class MediaSet {
   Result<void> see(MemoryBudget& budget, size_t index);
   // The video whose frames begin at `index`.
   Result<void> see_video(MemoryBudget& budget, size_t index, const grammar::Interrupt& interrupt);
+  Result<void> see_video_file(MemoryBudget& budget, size_t index,
+                              const grammar::Interrupt& interrupt);
+  // `shown`: its frames, which may be fewer than a moment has at the video's end. Where media are
+  // only counted, none are needed.
+  Result<void> see_moment(MemoryBudget& budget, const MediaSource& source,
+                          const std::shared_ptr<const media::VideoPlan>& video, int64_t moment,
+                          std::span<const media::Image* const> shown);
   Result<void> hear(MemoryBudget& budget, size_t index);
   // What a tower reads, with the memory that it takes until it is let go of.
   template <class Compute>

@@ -1,5 +1,6 @@
 #include "api/openai/video_part.h"
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace weir::api::openai {
 
 namespace {
 
-// What the references sample from a video where no rate is given.
+// Of a list, where no rate is given: what the references sample from a video.
 constexpr double kRate = 2;
 // From a frame in a quarter of an hour to what the fastest cameras take.
 constexpr double kRateMin = 0.001, kRateMax = 100'000;
@@ -23,17 +24,19 @@ constexpr size_t kFramesMax = 1024;
 
 constexpr std::string_view kFrames = "data:video/jpeg;base64,";
 
-tl::unexpected<Error> refuse_file(const std::string& field) {
-  return unsupported(field,
-                     "this server is built without libavformat and decodes no MP4, WebM or GIF: "
-                     "send the frames, as {\"type\": \"video\", \"video\": [images], \"fps\": N}");
+// A file of a video, of which as many frames a second are to be seen.
+Result<std::vector<MediaSource>> file_of(const std::string& field, std::string_view url,
+                                         std::optional<double> rate) {
+  WEIR_ASSIGN(MediaSource file, media_at(Medium::kVideo, field, url));
+  file.rate = rate;
+  return std::vector<MediaSource>{std::move(file)};
 }
 
 tl::unexpected<Error> too_many(const std::string& field) {
   return out_of_range(field, "expected at most 1024 images, found more");
 }
 
-Result<double> rate_of(const std::string& path, JsonObject part) {
+Result<std::optional<double>> rate_of(const std::string& path, JsonObject part) {
   for (const char* key : {"fps", "sample_fps"}) {
     const auto value = json_get(part, key);
     double rate = 0;
@@ -44,7 +47,7 @@ Result<double> rate_of(const std::string& path, JsonObject part) {
     return out_of_range(join(path, key), "expected from 0.001 to 100000 frames a second, found " +
                                              json_excerpt(*value));
   }
-  return kRate;
+  return std::nullopt;
 }
 
 Result<MediaSource> frame_of(const std::string& path, JsonValue value) {
@@ -72,12 +75,14 @@ std::vector<MediaSource> numbered(std::vector<MediaSource> frames, const std::st
 }  // namespace
 
 Result<std::vector<MediaSource>> frames_of_video(const std::string& path, JsonObject part) {
-  WEIR_ASSIGN(const double rate, rate_of(path, part));
+  WEIR_ASSIGN(const std::optional<double> rate, rate_of(path, part));
   WEIR_ASSIGN(const JsonValue value, required_member(path, part, "video"));
   const std::string list_path = join(path, "video");
-  if (value.is_string()) return refuse_file(list_path);
+  if (std::string_view url; value.get(url) == simdjson::SUCCESS)
+    return file_of(list_path, url, rate);
   JsonArray list;
-  if (value.get(list) != simdjson::SUCCESS) return wrong_type(list_path, "a list of images", value);
+  if (value.get(list) != simdjson::SUCCESS)
+    return wrong_type(list_path, "a list of images or an address", value);
   std::vector<MediaSource> frames;
   for (const JsonValue element : list) {
     if (frames.size() == kFramesMax) return too_many(list_path);
@@ -85,11 +90,11 @@ Result<std::vector<MediaSource>> frames_of_video(const std::string& path, JsonOb
     frames.push_back(std::move(frame));
   }
   if (frames.empty()) return out_of_range(list_path, "expected at least one image, found none");
-  return numbered(std::move(frames), list_path, rate);
+  return numbered(std::move(frames), list_path, rate.value_or(kRate));
 }
 
 Result<std::vector<MediaSource>> frames_of_video_url(const std::string& path, JsonObject part) {
-  WEIR_ASSIGN(const double rate, rate_of(path, part));
+  WEIR_ASSIGN(const std::optional<double> rate, rate_of(path, part));
   WEIR_ASSIGN(const JsonValue value, required_member(path, part, "video_url"));
   std::string url_path = join(path, "video_url");
   std::string_view url;
@@ -99,7 +104,7 @@ Result<std::vector<MediaSource>> frames_of_video_url(const std::string& path, Js
   } else if (value.get(url) != simdjson::SUCCESS) {
     return wrong_type(url_path, "a string or an object with a url", value);
   }
-  if (!starts_with_ignoring_case(url, kFrames)) return refuse_file(url_path);
+  if (!starts_with_ignoring_case(url, kFrames)) return file_of(url_path, url, rate);
   std::vector<MediaSource> frames;
   for (size_t begin = kFrames.size(); begin <= url.size();) {
     if (frames.size() == kFramesMax) return too_many(url_path);
@@ -107,7 +112,7 @@ Result<std::vector<MediaSource>> frames_of_video_url(const std::string& path, Js
     frames.push_back(media_of_base64(Medium::kPicture, url_path, url.substr(begin, end - begin)));
     begin = end + 1;
   }
-  return numbered(std::move(frames), url_path, rate);
+  return numbered(std::move(frames), url_path, rate.value_or(kRate));
 }
 
 }  // namespace weir::api::openai

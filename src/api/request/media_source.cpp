@@ -18,7 +18,15 @@ constexpr std::string_view kData = "data:", kFile = "file:", kHttp = "http://",
 constexpr size_t kDataHeadMax = 256;
 
 // What of a media type all of the medium's begin with.
-std::string_view type_of(Medium medium) { return medium == Medium::kSound ? "audio/" : "image/"; }
+std::string_view type_of(Medium medium) {
+  return medium == Medium::kSound ? "audio/" : medium == Medium::kVideo ? "video/" : "image/";
+}
+
+// GIF is a picture's type, whether the picture moves or not.
+bool is_type_of(Medium medium, std::string_view type) {
+  return starts_with_ignoring_case(type, type_of(medium)) ||
+         (medium == Medium::kVideo && starts_with_ignoring_case(type, "image/gif"));
+}
 
 std::string word(Medium medium, std::string_view before, std::string_view after) {
   return concat({before, medium_name(medium), after});
@@ -30,8 +38,7 @@ Result<MediaSource> of_data(Medium medium, const std::string& field, std::string
   const std::string_view head = rest.substr(0, std::min(comma, kDataHeadMax));
   const bool base64 = head.size() >= kBase64.size() &&
                       starts_with_ignoring_case(head.substr(head.size() - kBase64.size()), kBase64);
-  if (comma == std::string_view::npos || !starts_with_ignoring_case(head, type_of(medium)) ||
-      !base64)
+  if (comma == std::string_view::npos || !is_type_of(medium, head) || !base64)
     return media_error(medium, field,
                        concat({"expected data:", type_of(medium),
                                "TYPE;base64,DIGITS, found \"data:", shown(head), "\""}),
@@ -42,7 +49,7 @@ Result<MediaSource> of_data(Medium medium, const std::string& field, std::string
 }  // namespace
 
 std::string_view medium_name(Medium medium) {
-  return medium == Medium::kSound ? "audio" : "image";
+  return medium == Medium::kSound ? "audio" : medium == Medium::kVideo ? "video" : "image";
 }
 
 tl::unexpected<Error> media_error(Medium medium, const std::string& field, const std::string& what,
@@ -101,14 +108,20 @@ Result<MediaSource> media_at(Medium medium, const std::string& field, std::strin
 }
 
 Medium medium_of_address(std::string_view url) {
-  if (starts_with_ignoring_case(url, kData))
-    return starts_with_ignoring_case(url.substr(kData.size()), type_of(Medium::kSound))
-               ? Medium::kSound
-               : Medium::kPicture;
+  if (starts_with_ignoring_case(url, kData)) {
+    for (const Medium medium : {Medium::kVideo, Medium::kSound})
+      if (starts_with_ignoring_case(url.substr(kData.size()), type_of(medium))) return medium;
+    return Medium::kPicture;
+  }
   url = url.substr(0, url.find_first_of("?#"));
+  const auto ends_in = [&](std::string_view end) {
+    return url.size() > end.size() &&
+           starts_with_ignoring_case(url.substr(url.size() - end.size()), end);
+  };
   for (const std::string_view end : {".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus"})
-    if (url.size() > end.size() && starts_with_ignoring_case(url.substr(url.size() - end.size()), end))
-      return Medium::kSound;
+    if (ends_in(end)) return Medium::kSound;
+  for (const std::string_view end : {".mp4", ".m4v", ".mov", ".webm", ".mkv"})
+    if (ends_in(end)) return Medium::kVideo;
   return Medium::kPicture;
 }
 

@@ -16,13 +16,13 @@ namespace weir::api {
 struct FormPart {
   std::string name{};
   std::string_view bytes{};
-  bool is_file = false;  // It has a filename, whatever that says.
+  bool is_file = false;  // It has a filename. Which one says nothing of the bytes, and is not kept.
 };
 
 struct MultipartLimits {
   size_t parts_max = 64;          // Our fields are a dozen, some of them lists.
   size_t head_bytes_max = 4096;   // Of one part.
-  size_t name_bytes_max = 256;    // Of its name; of its filename as many are looked at.
+  size_t name_bytes_max = 256;    // Of its name, as it is sent.
 };
 
 // The parts, in their order. `content_type`: the header of the request, which has the boundary.

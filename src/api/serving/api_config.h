@@ -55,6 +55,8 @@ struct MediaLimits {
   int32_t images_max = 64;                        // Of one request.
   size_t image_file_bytes_max = size_t{32} << 20;  // Of one file.
   int64_t pixels_max = int64_t{64} << 20;         // Of one image.
+  // Of one file: two minutes of what telephones record by default (1080p, 60 MB a minute).
+  size_t video_file_bytes_max = size_t{128} << 20;
   int32_t sounds_max = 16;                        // Of one request.
   // Of one file. Half a minute, the most that encoders take at once, has 46 MB where studios record
   // it: 192 kHz, two channels, 32 bits.

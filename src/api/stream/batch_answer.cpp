@@ -163,6 +163,7 @@ void BatchAnswer::keep_alive(sched::Clock::time_point now) {
 void BatchAnswer::set_figures() {
   figures_.prompt_tokens = prepared_.prompt_tokens;
   figures_.output_tokens = prepared_.task->output_tokens();
+  figures_.given_up_tokens = prepared_.task->given_up_tokens();
   host_.stats->prompt_tokens.add(static_cast<uint64_t>(figures_.prompt_tokens));
   host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(figures_.cached_tokens));
   host_.stats->output_tokens.add(static_cast<uint64_t>(figures_.output_tokens));

@@ -49,6 +49,8 @@ class BatchTask {
     return std::ssize(request.prompt);
   }
   virtual int64_t output_tokens() const { return 0; }
+  // Prompts and outputs of requests that were made again, which the answer does not count.
+  virtual int64_t given_up_tokens() const { return 0; }
 
   virtual std::string_view content_type() const { return "application/json"; }
 

@@ -39,8 +39,8 @@ struct WindowSamples {
 };
 std::vector<WindowSamples> cut_windows(const media::FrontEnd& front_end, int64_t samples);
 
-// Memory is leased for as long as the recording may be, at first a minute, and what it becomes keeps
-// some of that. Errors name `file`; kCancelled when the interrupt says that the client has left.
+// Memory is leased as the recording is decoded, and for each window for what it becomes. Errors name
+// `file`; kCancelled when the interrupt says that the client has left.
 Result<Recording> hear_recording(const media::FrontEnd& front_end, std::string_view file,
                                  MemoryBudget& budget, uint64_t caller,
                                  const grammar::Interrupt* interrupt);

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "api/media/media_memory.h"
 #include "api/memory/memory_cost.h"
 #include "api/memory/request_memory.h"
 #include "api/request/json_fields.h"
@@ -111,6 +112,7 @@ class TranscriptionTask final : public BatchTask {
     return std::ssize(request.prompt) + plan_.rows;
   }
   int64_t output_tokens() const override { return facts_.output_tokens; }
+  int64_t given_up_tokens() const override { return given_up_tokens_; }
 
   std::string_view content_type() const override {
     return plan_.stream ? "text/event-stream; charset=utf-8" : content_type_of(facts_.format);
@@ -145,6 +147,7 @@ class TranscriptionTask final : public BatchTask {
   TranscriptFacts facts_;
   std::vector<Window> windows_;
   std::vector<int32_t> attempts_;  // That have been kept, by window.
+  int64_t given_up_tokens_ = 0;    // Of attempts before the last one.
   std::deque<Job> waiting_;
   std::vector<Job> lent_;  // By number.
   // Windows of which it is not known when their words were said; one at a time is asked.
@@ -310,8 +313,10 @@ void TranscriptionTask::keep_window(size_t index, const sched::Request& finished
   const bool may_retry = plan_.temperature == 0 && plan_.temperature_step > 0 &&
                          attempts_[index] < kAttemptsMax &&
                          hearing.temperature < static_cast<float>(kTemperatureMax);
-  if (may_retry && !is_believed(hearing))
+  if (may_retry && !is_believed(hearing)) {
+    given_up_tokens_ += prompt_tokens(finished) + finished.log.size();
     return waiting_.push_front({.kind = Kind::kWindow, .window = index});
+  }
   hearing.begin = windows_[index].begin;
   hearing.end = windows_[index].end;
   facts_.output_tokens += finished.log.size();
@@ -458,17 +463,13 @@ Result<std::vector<sched::AttentionHead>> alignment_heads(const card::SpeechSett
 }
 
 // For the times of words.
-Result<MemoryLease> lease_media(MemoryBudget& budget, uint64_t caller, size_t bytes) {
-  std::optional<MemoryLease> taken = budget.take(caller, bytes);
-  if (taken) return *std::move(taken);
-  if (bytes > budget.most_of_one())
-    return unsupported("timestamp_granularities[]",
-                       "times of words would take " + std::to_string(bytes) +
-                           " bytes of memory, more than the " +
-                           std::to_string(budget.most_of_one()) +
-                           " that this server gives to one recording (--image-memory)");
-  return weir::fail(ErrorCode::kOverloaded,
-                    "the memory for images and sounds is used up (--image-memory); try again later");
+Result<MemoryLease> lease_attended(MemoryBudget& budget, uint64_t caller, size_t bytes) {
+  MemoryLease taken;
+  const Result<void> leased = lease_medium(budget, caller, taken, bytes);
+  if (leased) return taken;
+  if (leased.error().code == ErrorCode::kOverloaded) return tl::unexpected<Error>(leased.error());
+  return unsupported("timestamp_granularities[]",
+                     "times of words cannot be told: " + leased.error().message);
 }
 
 Result<PreparedBatch> prepare(Task task, const ServingContext& serving, MemoryBudget& budget,
@@ -528,7 +529,7 @@ Result<PreparedBatch> prepare(Task task, const ServingContext& serving, MemoryBu
   MemoryLease attended_memory;
   if (!plan.heads.empty()) {
     WEIR_ASSIGN(attended_memory,
-                lease_media(*in.media_budget, in.caller, attended_bytes(plan)));
+                lease_attended(*in.media_budget, in.caller, attended_bytes(plan)));
   }
   // The language is a part of the vocabulary that the task takes with it.
   std::optional<SpokenLanguage> chosen;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -30,14 +31,17 @@ struct SoundLimits {
   size_t file_bytes_max = size_t{128} << 20;
   int64_t seconds_max = 3600;
   int channels_max = 8;  // 7.1, the most that recorders of films have.
+  // Asked before memory is taken for samples, for so many bytes more: for all where the file says how
+  // long it lasts, else a minute's at a time. Its error is decode_sound()'s. Empty: all is admitted.
+  std::function<Result<void>(size_t bytes)> admit{};
 };
 
 // Of the file: from telephones to what studios record at most.
 inline constexpr int kFileRateMin = 8000, kFileRateMax = 192'000;
 
-// What decoding takes at most for each sample that it gives: the sample, and once more as much and
-// its half while the vector grows, where the file does not say how long it lasts.
-inline constexpr int64_t kDecodeBytesPerSample = 12;
+// What decoding takes for each sample that it gives: the sample. Where the file does not say how long
+// it lasts there is room for the longest one, of which no more is used than samples come.
+inline constexpr int64_t kDecodeBytesPerSample = sizeof(float);
 
 // Errors: kTooLarge beyond the limits; kMediaType for other formats, or other encodings of these;
 // kInvalid for a damaged file, one that ends early, and one without a sample. Each is a sentence

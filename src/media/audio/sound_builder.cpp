@@ -1,5 +1,6 @@
 #include "media/audio/sound_builder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -65,8 +66,20 @@ Result<void> SoundBuilder::begin(int64_t channels, int64_t rate, std::optional<i
   file_rate_ = static_cast<int>(rate);
   stated_ = frames;
   WEIR_ASSIGN(resampler_, Resampler::create(file_rate_, rate_));
-  if (frames) samples_.reserve(static_cast<size_t>(resampled_count(*frames, file_rate_, rate_)));
+  if (frames) WEIR_TRY(admit(*frames));
+  // Memory that is not written to costs nothing, and a vector that grew would be there twice.
+  const int64_t most = frames.value_or(limits_.seconds_max * rate);
+  samples_.reserve(static_cast<size_t>(resampled_count(most, file_rate_, rate_)));
   return {};
+}
+
+Result<void> SoundBuilder::admit(int64_t frames) {
+  if (frames <= admitted_ || !limits_.admit) return {};
+  const int64_t minute = int64_t{60} * file_rate_;
+  const int64_t until = std::min(stated_.value_or((frames / minute + 1) * minute),
+                                 limits_.seconds_max * file_rate_);
+  const int64_t more = resampled_count(until - std::exchange(admitted_, until), file_rate_, rate_);
+  return limits_.admit(static_cast<size_t>(kDecodeBytesPerSample * more));
 }
 
 Result<void> SoundBuilder::add(std::span<const float> samples) {
@@ -76,6 +89,7 @@ Result<void> SoundBuilder::add(std::span<const float> samples) {
     return no_number(format_, frames_ + static_cast<int64_t>(good), file_rate_);
   frames_ += static_cast<int64_t>(mixed_.size());
   if (frames_ > limits_.seconds_max * file_rate_) return too_long("longer");
+  WEIR_TRY(admit(frames_));
   resampler_->add(mixed_, samples_);
   return {};
 }

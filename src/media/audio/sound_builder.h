@@ -33,6 +33,8 @@ class SoundBuilder {
 
  private:
   tl::unexpected<Error> too_long(std::string_view seconds) const;
+  // Memory for the samples of the first `frames` of the file, or of more.
+  Result<void> admit(int64_t frames);
 
   SoundFormat format_;
   int rate_;
@@ -40,7 +42,7 @@ class SoundBuilder {
   int channels_ = 0;
   int file_rate_ = 0;
   std::optional<int64_t> stated_{};
-  int64_t frames_ = 0;
+  int64_t frames_ = 0, admitted_ = 0;
   std::optional<Resampler> resampler_{};
   std::vector<float> mixed_{};
   std::vector<float> samples_{};

@@ -154,6 +154,12 @@ void read_video(Processor& out, const Files& files, double least, double most) {
   video.taken = true;
   video.image = "<|video_pad|>";
   read_bounds(files.video, least, most, video.pixels_min, video.pixels_max);
+  // Far more than a context holds.
+  constexpr int kFramesMax = 1 << 14;
+  constexpr double kRateMin = 0.001, kRateMax = 1000;
+  video.rate = files.video.number("fps", kRateMin, kRateMax).value_or(video.rate);
+  video.frames_min = files.video.int_or("min_frames", 4, 1, kFramesMax);
+  video.frames_max = files.video.int_or("max_frames", 768, 1, kFramesMax);
 }
 
 Processor read_qwen2(const Files& files) {
@@ -187,6 +193,7 @@ Processor read_qwen3(const Files& files) {
   read_video(out, files, 128 * 32 * 32, 768 * 32 * 32);
   out.video.together = true;
   out.video.times = true;
+  out.video.to_the_end = true;
   out.video.before = "<|vision_start|>";
   out.video.after = "<|vision_end|>";
   out.video.prompt = concat({out.video.before, out.video.image, out.video.after});

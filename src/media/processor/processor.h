@@ -74,6 +74,12 @@ struct VideoRules {
   std::string before{};
   std::string after{};
   double steps_per_second = 0;  // Positions in time; 0: one a moment.
+  // Which frames of a file are taken (frame_times.h): so many a second, from the first frame to the
+  // last, or the first of each of so many parts.
+  double rate = 2;
+  int64_t frames_min = 4;
+  int64_t frames_max = 768;
+  bool to_the_end = false;
 };
 
 struct Processor {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/check.h"
 
@@ -11,7 +12,7 @@ namespace {
 // The middle of its first and its last frame, in seconds.
 double time_of(const Processor& processor, const VideoPlan& plan, int64_t moment) {
   const auto frame_time = [&](int64_t frame) {
-    return static_cast<double>(std::min(frame, plan.frames - 1)) / plan.rate;
+    return plan.times.seconds[static_cast<size_t>(std::min(frame, plan.times.count() - 1))];
   };
   const int64_t first = moment * processor.frames;
   return (frame_time(first) + frame_time(first + processor.frames - 1)) / 2;
@@ -19,10 +20,11 @@ double time_of(const Processor& processor, const VideoPlan& plan, int64_t moment
 
 }  // namespace
 
-Result<VideoPlan> plan_video(const Processor& processor, Size frame, int64_t frames, double rate) {
+Result<VideoPlan> plan_video(const Processor& processor, Size frame, FrameTimes times) {
   const VideoRules& video = processor.video;
-  CHECK(video.taken && frames > 0 && rate > 0);
-  VideoPlan plan{.frames = frames, .rate = rate};
+  const int64_t frames = times.count();
+  CHECK(video.taken && frames > 0 && times.rate > 0);
+  VideoPlan plan{.times = std::move(times)};
   plan.moments = (frames + processor.frames - 1) / processor.frames;
   Processor of_frame = processor;
   of_frame.pixels_min = video.pixels_min;
@@ -62,7 +64,7 @@ int64_t moment_step(const Processor& processor, const VideoPlan& plan, int64_t m
   if (processor.video.times) return 0;
   if (steps == 0) return moment;
   // Seconds of a moment are float32 in the reference, and so is the product.
-  const auto seconds = static_cast<float>(processor.frames / plan.rate);
+  const auto seconds = static_cast<float>(processor.frames / plan.times.rate);
   return static_cast<int64_t>(static_cast<float>(moment) * seconds * static_cast<float>(steps));
 }
 

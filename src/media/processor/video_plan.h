@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "media/processor/frame_times.h"
 #include "media/processor/image_plan.h"
 #include "media/processor/processor.h"
 
@@ -16,13 +17,12 @@ namespace weir::media {
 
 struct VideoPlan {
   ImagePlan frame{};    // Of each frame, and so of a moment: one view.
-  int64_t frames = 0;   // As they came.
+  FrameTimes times{};   // Of the frames as they came.
   int64_t moments = 0;  // The last frame is repeated until it ends one.
-  double rate = 0;      // Frames a second.
 };
 
 // REQUIRES: processor.video.taken, at least one frame, a rate above 0. Errors are plan_image()'s.
-Result<VideoPlan> plan_video(const Processor& processor, Size frame, int64_t frames, double rate);
+Result<VideoPlan> plan_video(const Processor& processor, Size frame, FrameTimes times);
 
 // Takes the place of `processor.video.prompt`. The token `video.image` is in it token_count() of a
 // frame's plan times for each moment.

@@ -199,6 +199,43 @@ TEST_F(TranscriptionTest, WhatIsUnlikelyOrRepeatsItselfIsTriedAgain) {
   EXPECT_EQ(temperatures_.size(), 2u) << "where the client says so, there is one attempt";
 }
 
+// The usage is the last attempt's; the caller's key pays for all.
+TEST_F(TranscriptionTest, AttemptsThatWereGivenUpAreCounted) {
+  auto batch = prepare(0.5, {{"language", "en"}});
+  run(batch, [](const sched::Request& request) {
+    Answer answer{said(0, " Hello.", 0.5)};
+    if (request.sampling.temperature < 0.3f)
+      for (TokenLogprob& each : answer.tokens) each.logprob = -2;
+    return answer;
+  });
+  const auto said_tokens = std::ssize(said(0, " Hello.", 0.5));
+  constexpr int64_t kRows = 50;
+  EXPECT_EQ(batch->task->output_tokens(), said_tokens);
+  EXPECT_EQ(batch->task->given_up_tokens(),
+            2 * (std::ssize(prompts_.front()) + kRows + said_tokens));
+}
+
+// An hour needs 230 MB and not three times as much, which a vector that grows would take.
+TEST_F(TranscriptionTest, ARecordingNeedsTheMemoryOfItsSamplesOnce) {
+  constexpr double kSeconds = 200;
+  const std::string file = wav(kSeconds);
+  const auto samples = static_cast<size_t>(kSeconds * 16000) * sizeof(float);
+  const media::FrontEnd front_end = second_long();
+  // Windows of a second overlap by a sixth; each has 100 frames of as many numbers as there are bands.
+  const size_t windows = static_cast<size_t>(kSeconds * 1.25) * 100 *
+                         static_cast<size_t>(front_end.mels) * sizeof(float);
+  MemoryBudget enough((samples + windows) * 5 / 4), less(samples);
+  const auto recording = hear_recording(front_end, file, enough, 0, nullptr);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_NEAR(recording->seconds, kSeconds, 0.001);
+  EXPECT_LE(enough.used(), windows) << "the samples are kept";
+  const auto refused = hear_recording(front_end, file, less, 0, nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find(std::to_string(samples) + " bytes of memory"),
+            std::string::npos)
+      << refused.error().message;
+}
+
 TEST_F(TranscriptionTest, WordsHaveTheTimesOfWhatTheirTokensAttendTo) {
   const Fields fields = {{"language", "en"},
                          {"response_format", "verbose_json"},

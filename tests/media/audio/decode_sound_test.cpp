@@ -265,6 +265,28 @@ TEST(DecodeSound, AnMp3IsHeardUpToItsEnd) {
   EXPECT_LT(half, whole);
 }
 
+// Once, in as many bytes as the samples take: a minute's at a time, or as many as the header says.
+TEST(DecodeSound, MemoryIsAskedForBeforeSamplesCome) {
+  for (const char* name : {"mp3", "flac", "vorbis", "opus"}) {
+    size_t asked = 0;
+    SoundLimits limits;
+    limits.seconds_max = 90;
+    limits.admit = [&](size_t bytes) -> Result<void> {
+      asked += bytes;
+      return {};
+    };
+    const Result<Sound> sound = decode_sound(sample_file(name), kRate, limits);
+    ASSERT_TRUE(sound) << name;
+    EXPECT_GE(asked, sound->samples.size() * sizeof(float)) << name;
+    EXPECT_LE(asked, size_t{60} * kRate * sizeof(float)) << name;
+    EXPECT_GE(sound->samples.capacity(), sound->samples.size());
+    limits.admit = [](size_t) -> Result<void> { return fail(ErrorCode::kOverloaded, "full"); };
+    const Result<Sound> refused = decode_sound(sample_file(name), kRate, limits);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().message, "full") << name;
+  }
+}
+
 TEST(DecodeSound, WhatStandsBehindAnMp3IsNoPartOfIt) {
   const std::string file = sample_file("mp3");
   const Sound sound = decoded(file);

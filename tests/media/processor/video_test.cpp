@@ -2,8 +2,10 @@
 // numbers in the order in which their patches lie.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "card/config_reader.h"
 #include "media/processor/pixel_values.h"
@@ -24,7 +26,7 @@ Processor of(const std::string& model_type, std::string_view video = "{}",
 }
 
 Size size_of(const Processor& processor, Size frame, int64_t frames) {
-  return plan_video(processor, frame, frames, 2)->frame.canvas;
+  return plan_video(processor, frame, even_frames(frames, 2))->frame.canvas;
 }
 
 constexpr std::string_view kQwen3 = R"({"size": {"shortest_edge": 4096, "longest_edge": 25165824}})";
@@ -49,7 +51,7 @@ TEST(Video, OrAllFramesHaveOneTogether) {
   EXPECT_EQ(size_of(plain, {1280, 720}, 3), (Size{672, 384}));
   EXPECT_EQ(size_of(plain, {1280, 720}, 5), (Size{512, 288}));
   EXPECT_EQ(size_of(plain, {20, 300}, 7), (Size{64, 544}));
-  EXPECT_FALSE(plan_video(plain, {1, 9000}, 2, 2));
+  EXPECT_FALSE(plan_video(plain, {1, 9000}, even_frames(2, 2)));
 }
 
 TEST(Video, MomentsHaveTheirTimesInTheText) {
@@ -59,16 +61,16 @@ TEST(Video, MomentsHaveTheirTimesInTheText) {
     return std::string("<") + time + " seconds><|vision_start|>" + row + row + end;
   };
   // Of 5 frames the last one is its own next.
-  EXPECT_EQ(video_text(qwen, *plan_video(qwen, {64, 32}, 5, 2)),
+  EXPECT_EQ(video_text(qwen, *plan_video(qwen, {64, 32}, even_frames(5, 2))),
             moment("0.2") + moment("1.2") + moment("2.0"));
-  EXPECT_EQ(video_text(qwen, *plan_video(qwen, {64, 32}, 4, 24)), moment("0.0") + moment("0.1"));
-  EXPECT_EQ(moment_step(qwen, *plan_video(qwen, {64, 32}, 4, 24), 1), 0);
+  EXPECT_EQ(video_text(qwen, *plan_video(qwen, {64, 32}, even_frames(4, 24))), moment("0.0") + moment("0.1"));
+  EXPECT_EQ(moment_step(qwen, *plan_video(qwen, {64, 32}, even_frames(4, 24)), 1), 0);
 }
 
 TEST(Video, OrInTheirPositions) {
   const Processor two = of("qwen2_vl"), half = of("qwen2_5_vl", "{}", R"({"tokens_per_second": 2})");
   const auto steps = [](const Processor& processor, double rate) {
-    const VideoPlan plan = *plan_video(processor, {364, 280}, 7, rate);
+    const VideoPlan plan = *plan_video(processor, {364, 280}, even_frames(7, rate));
     std::vector<int64_t> all;
     for (int64_t i = 0; i < plan.moments; ++i) all.push_back(moment_step(processor, plan, i));
     return all;
@@ -77,7 +79,7 @@ TEST(Video, OrInTheirPositions) {
   EXPECT_EQ(steps(half, 2), (std::vector<int64_t>{0, 2, 4, 6}));
   EXPECT_EQ(steps(half, 3), (std::vector<int64_t>{0, 1, 2, 4}));
   EXPECT_EQ(steps(half, 24), (std::vector<int64_t>{0, 0, 0, 0}));
-  const VideoPlan plan = *plan_video(two, {364, 280}, 3, 2);
+  const VideoPlan plan = *plan_video(two, {364, 280}, even_frames(3, 2));
   std::string rows;
   for (int i = 0; i < 2 * 130; ++i) rows += "<|video_pad|>";
   EXPECT_EQ(video_text(two, plan), rows);
@@ -114,6 +116,52 @@ TEST(Video, NumbersLieByBlocksAndFrames) {
   const Image* const same[] = {&first, &first};
   EXPECT_EQ(moment_values(processor, plan, same).numbers,
             pixel_values(processor, plan, first).numbers);
+}
+
+// As transformers and qwen-vl-utils count them.
+TEST(Video, OfAFileAsManyFramesAreTakenAsTheReferencesTake) {
+  const auto taken = [](const Processor& processor, int64_t frames, double rate,
+                        std::optional<double> wanted = {}) {
+    const SampledFrames sampled = sample_frames(processor, frames, rate, wanted);
+    EXPECT_EQ(sampled.times.count(), std::ssize(sampled.indices));
+    EXPECT_DOUBLE_EQ(sampled.times.rate,
+                     static_cast<double>(sampled.indices.size()) / static_cast<double>(frames) * rate);
+    for (size_t i = 0; i < sampled.indices.size(); ++i)
+      EXPECT_EQ(sampled.times.seconds[i], static_cast<double>(sampled.indices[i]) / rate);
+    return sampled.indices;
+  };
+  using Indices = std::vector<int64_t>;
+  const Processor two = of("qwen2_vl"), three = of("qwen3_vl", kQwen3);
+  // Whole moments, the first frame of each of as many parts.
+  EXPECT_EQ(taken(two, 100, 25), (Indices{0, 12, 25, 37, 50, 62, 75, 87}));
+  EXPECT_EQ(taken(two, 109, 25), (Indices{0, 13, 27, 40, 54, 68, 81, 95}));
+  EXPECT_EQ(taken(two, 7, 1), (Indices{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(taken(two, 3, 30), (Indices{0, 1}));
+  EXPECT_EQ(taken(two, 1, 30), (Indices{0}));
+  EXPECT_EQ(taken(two, 30, 30), (Indices{0, 7, 15, 22}));
+  EXPECT_EQ(taken(two, 100, 25, 1.0), (Indices{0, 25, 50, 75}));
+  EXPECT_EQ(taken(two, 100'000, 25).size(), 768u);
+  // From the first to the last, one at least.
+  EXPECT_EQ(taken(three, 100, 25), (Indices{0, 14, 28, 42, 57, 71, 85, 99}));
+  EXPECT_EQ(taken(three, 109, 25), (Indices{0, 15, 31, 46, 62, 77, 93, 108}));
+  EXPECT_EQ(taken(three, 7, 2), (Indices{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(taken(three, 8, 4), (Indices{0, 2, 5, 7}));
+  EXPECT_EQ(taken(three, 1, 4), (Indices{0}));
+  EXPECT_EQ(taken(three, 100'000, 25).size(), 768u);
+  EXPECT_EQ(taken(three, 100'000, 25).back(), 99'999);
+  const Processor own = of("qwen3_vl", R"({"fps": 1, "min_frames": 2, "max_frames": 3})");
+  EXPECT_EQ(taken(own, 60, 30), (Indices{0, 59}));
+  EXPECT_EQ(taken(own, 300, 30), (Indices{0, 150, 299}));
+}
+
+// The times of frames as they stand in the file, not as if all were as far apart.
+TEST(Video, TimesOfSampledFramesAreTheFiles) {
+  const Processor qwen = of("qwen3_vl", kQwen3);
+  const SampledFrames sampled = sample_frames(qwen, 8, 4, std::nullopt);
+  const VideoPlan plan = *plan_video(qwen, {64, 32}, sampled.times);
+  const std::string text = video_text(qwen, plan);
+  EXPECT_NE(text.find("<0.2 seconds>"), std::string::npos) << text;
+  EXPECT_NE(text.find("<1.5 seconds>"), std::string::npos) << text;
 }
 
 TEST(Video, BoundsAreThoseOfTheVideosFile) {
