@@ -110,15 +110,31 @@ TEST_P(DiskExactness, TheBitsAreTheSameWherePagesAreFewAndReadsAreSlow) {
 
 TEST_P(DiskExactness, ADamagedDiskCostsNothingButTime) {
   run(1024, 8);
+  const std::unique_ptr<DiskCache> disk = open();
   for (auto& [name, bytes] : files_->files)
     if (name.ends_with(".kv"))
-      for (size_t i = 9000; i < bytes->size(); i += 30'011)
+      for (size_t i = 9000; i < bytes->size(); i += 3001)
         (*bytes)[i] = static_cast<char>((*bytes)[i] ^ 1);
-  const std::unique_ptr<DiskCache> disk = open();
   RunnerOptions options = world_->options(1024, /*prefix_cache=*/true);
   options.engine.disk = disk.get();
   world_->expect_equal(world_->run(options));
   EXPECT_GT(disk->figures().corrupt_extents.value(), 0u);
+}
+
+TEST_P(DiskExactness, ADiskThatFailsOrIsFullCostsNothingButTime) {
+  run(1024, 8);
+  for (const bool full : {false, true}) {
+    SCOPED_TRACE(full);
+    files_->reads_fail = files_->quota_is_spent = false;
+    if (full) files_->files.clear();
+    const std::unique_ptr<DiskCache> disk = open();
+    files_->reads_fail = !full;
+    files_->quota_is_spent = full;
+    RunnerOptions options = world_->options(1024, /*prefix_cache=*/true);
+    options.engine.disk = disk.get();
+    world_->expect_equal(world_->run(options));
+    EXPECT_TRUE(disk->failed());
+  }
 }
 
 TEST_P(DiskExactness, ARequestMayBeCancelledWhileItsBlocksAreRead) {
