@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,15 +44,15 @@ struct Settings {
 };
 
 bool read_settings(int argc, char** argv, Settings& s) {
-  if (argc < 2 || argc % 2 != 0) return false;
+  if (argc < 2) return false;
   s.model = argv[1];
-  for (int i = 2; i + 1 < argc; i += 2)
-    if (!bench::read_number(argv[i], argv[i + 1], {{"--batch", &s.batch},
-                                                   {"--rank", &s.rank},
-                                                   {"--steps", &s.steps},
-                                                   {"--rounds", &s.rounds},
-                                                   {"--prompt", &s.prompt}}))
-      return false;
+  const std::span<char* const> numbers(argv + 2, argv + argc);
+  if (!bench::read_numbers(numbers, {{"--batch", &s.batch},
+                                     {"--rank", &s.rank},
+                                     {"--steps", &s.steps},
+                                     {"--rounds", &s.rounds},
+                                     {"--prompt", &s.prompt}}))
+    return false;
   return s.batch >= 1 && s.rank >= 1 && s.steps >= 1 && s.rounds >= 1;
 }
 

@@ -247,16 +247,18 @@ void prefill_formats(const Ops& ops, int32_t dims, int32_t group, int32_t first)
   constexpr int32_t kRows = 32;
   Bed bed(equal(dims), group, kRows, first / kPageTokens + 1, false);
   const AttendArgs args = bed.args(kRows, first, 0);
-  const auto prompt = first >= ops.attend_prompt_from ? ops.attend_prompt : ops.attend;
-  const double plain = median_seconds([&] { prompt(bed.kv, args); });
+  const bool late = first >= ops.attend_prompt_from;
+  const auto numbers = late ? ops.attend_prompt : ops.attend;
+  const CodedOps& ops_of_codes = coded_ops_for(ops.isa);
+  const auto codes = late ? ops_of_codes.attend_prompt : ops_of_codes.attend;
+  const double plain = median_seconds([&] { numbers(bed.kv, args); });
   std::printf("prefill  d=%-3d group=%d %d rows at %5d     f16 %8.2f us", dims, group, kRows, first,
               plain * 1e6);
   for (const Coding& coding : kCodings) {
     const CodedBed coded(ops, bed, coding);
-    const double time = median_seconds(
-        [&] { coded_ops_for(ops.isa).attend(coded.pages, bed.kv, args.pages, args); });
+    const double time = median_seconds([&] { codes(coded.pages, bed.kv, args.pages, args); });
     const double encode = median_seconds([&] {
-      coded_ops_for(ops.isa).encode_page(coded.pages, 0, bed.kv, 0, 0, bed.scratch.data());
+      ops_of_codes.encode_page(coded.pages, 0, bed.kv, 0, 0, bed.scratch.data());
     });
     std::printf("  %s %8.2f us %5.2fx (codes of a page %.2f us)", coding.name, time * 1e6,
                 plain / time, encode * 1e6);

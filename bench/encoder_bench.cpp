@@ -20,6 +20,7 @@
 #include "encoder/encoder.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
+#include "kernels/span_ops.h"
 #include "sched/encode_pace.h"
 
 namespace weir::encoder {
@@ -86,32 +87,66 @@ double product_operations(double rows) {
 // Two operations for a query, key and number of both products.
 double attention_operations(double rows) { return rows * rows * kLayers * 4.0 * kWidth; }
 
-// One of the tower's products on one thread, in operations a second.
-double product_rate(const kernels::PairOps& ops, int32_t n, int32_t k) {
-  constexpr int32_t kRows = 256;
-  const auto memory = [](int64_t bytes) {
-    auto taken = HugeBuffer::allocate(static_cast<size_t>(bytes));
-    CHECK(taken.has_value());
-    return *std::move(taken);
-  };
-  const HugeBuffer weights = memory(int64_t{n} * k * 2), scratch = memory(kernels::kScratchBytes);
-  const int64_t stride = kernels::pair_stride(k);
-  const HugeBuffer rows = memory(kRows * stride * 2), out = memory(int64_t{kRows} * n * 4);
-  std::memset(weights.data(), 0x3c, weights.bytes());
-  std::memset(rows.data(), 0x3c, rows.bytes());
-  const kernels::FloatMatrix w = {
-      .n = n, .k = k, .type = kernels::FloatType::kBF16, .rows = weights.data()};
-  const kernels::PairRows x = {
-      .k = k, .stride = stride, .x = reinterpret_cast<uint16_t*>(rows.data())};
+HugeBuffer memory(int64_t bytes, int filled_with = 0x3c) {
+  auto taken = HugeBuffer::allocate(static_cast<size_t>(bytes));
+  CHECK(taken.has_value());
+  std::memset(taken->data(), filled_with, taken->bytes());
+  return *std::move(taken);
+}
+
+// The best of some runs, in operations a second.
+template <class Run>
+double best_rate(double operations, Run&& run) {
   double best = 1e9;
-  for (int run = 0; run < 5; ++run) {
+  for (int i = 0; i < 5; ++i) {
     const double begin = processor_seconds();
-    ops.gemm(w, x,
-             {.rows = kRows, .end = n, .y = reinterpret_cast<float*>(out.data()), .y_stride = n},
-             scratch.data());
+    run();
     best = std::min(best, processor_seconds() - begin);
   }
-  return 2.0 * kRows * n * k / best;
+  return operations / best;
+}
+
+constexpr int32_t kRows = 256;  // As a claim of the encoder has them.
+
+// One of the tower's products on one thread: by pairs, or by tiles.
+double product_rate(const kernels::Ops& ops, const kernels::PairOps& pairs, int32_t n, int32_t k) {
+  const int64_t stride = kernels::pair_stride(k) + kernels::kBf16Step;
+  const HugeBuffer weights = memory(int64_t{n} * k * 2), scratch = memory(kernels::kScratchBytes);
+  const HugeBuffer rows = memory(kRows * stride * 2), out = memory(int64_t{kRows} * n * 4);
+  const kernels::FloatMatrix w = {
+      .n = n, .k = k, .type = kernels::FloatType::kBF16, .rows = weights.data()};
+  auto* const x = reinterpret_cast<uint16_t*>(rows.data());
+  const kernels::GemmRange range = {
+      .rows = kRows, .end = n, .y = reinterpret_cast<float*>(out.data()), .y_stride = n};
+  return best_rate(2.0 * kRows * n * k, [&] {
+    if (pairs.fast)
+      pairs.gemm(w, {.k = k, .stride = stride, .x = x}, range, scratch.data());
+    else
+      ops.gemm_float_bf16(w, {.k = k, .stride = stride, .x = x}, range, scratch.data());
+  });
+}
+
+// Attention of a claim's rows of one head to `tokens`, whose pages lie in memory that other heads
+// have been through.
+double attention_rate(const kernels::SpanOps& spans, int32_t tokens) {
+  constexpr int32_t kHeads = 16, kDims = kWidth / kHeads;
+  const int64_t head = (tokens + kernels::kPageTokens - 1) / kernels::kPageTokens *
+                       kernels::span_page_numbers(kDims);
+  const HugeBuffer pages = memory(kHeads * head * 2), scratch = memory(kernels::kScratchBytes);
+  const HugeBuffer q = memory(int64_t{kRows} * kWidth * 4), out = memory(int64_t{kRows} * kWidth * 4);
+  int32_t next = 0;
+  return best_rate(4.0 * kRows * tokens * kDims, [&] {
+    spans.attend({.q = reinterpret_cast<const float*>(q.data()),
+                  .q_stride = kWidth,
+                  .out = reinterpret_cast<float*>(out.data()),
+                  .out_stride = kWidth,
+                  .rows = kRows,
+                  .dims = kDims,
+                  .pages = reinterpret_cast<const uint16_t*>(pages.data()) + next++ * head,
+                  .end = tokens,
+                  .scale = 0.1f,
+                  .scratch = scratch.data()});
+  });
 }
 
 // As sched::Pictures has it; sorted, how long each turn took.
@@ -164,14 +199,19 @@ int run(int pixels, bool exact) {
       static_cast<size_t>((*encoder)->feature_rows(values.views) * (*encoder)->width()));
   std::printf("%d threads, peak %.2f TFLOP/s of %s; scratch %.0f MB\n", threads, peak / 1e12,
               exact ? "float32" : "bf16", static_cast<double>((*encoder)->memory().scratch) / 1e6);
-  const kernels::PairOps& pairs = kernels::pair_ops_for(isa);
-  if (pairs.fast && !exact)
-    for (const auto& [n, k] : {std::pair{kWidth, kWidth}, {kWide, kWidth}, {kWidth, kWide}}) {
-      const double rate = product_rate(pairs, n, k);
-      std::printf("product %d x %d, 256 rows, one thread: %.0f GFLOP/s, %.0f %% of the peak\n", n,
-                  k, rate / 1e9, 100 * rate * threads / peak);
-    }
   const double rows = static_cast<double>(pixels / kPatch) * (pixels / kPatch);
+  const kernels::PairOps& pairs = kernels::pair_ops_for(isa);
+  if (!exact && (pairs.fast || kernels::ops_for(isa).prompts_in_bf16))
+    for (const auto& [n, k] : {std::pair{kWidth, kWidth}, {kWide, kWidth}, {kWidth, kWide}}) {
+      const double rate = product_rate(kernels::ops_for(isa), pairs, n, k);
+      std::printf("product %d x %d, %d rows, one thread: %.0f GFLOP/s, %.0f %% of the peak\n", n,
+                  k, kRows, rate / 1e9, 100 * rate * threads / peak);
+    }
+  if (const kernels::SpanOps& spans = kernels::span_ops_for(isa); !exact && spans.fast) {
+    const double rate = attention_rate(spans, static_cast<int32_t>(rows));
+    std::printf("attention, %d rows of a head of %d, one thread: %.0f GFLOP/s, %.0f %% of the peak\n",
+                kRows, kWidth / 16, rate / 1e9, 100 * rate * threads / peak);
+  }
   const double all = product_operations(rows) + attention_operations(rows);
   struct Turns {
     const char* name;

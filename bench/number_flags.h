@@ -1,10 +1,10 @@
 // Flags of bench programs that take a whole number: "--batch 8".
 #pragma once
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -15,15 +15,21 @@ struct NumberFlag {
   int32_t* value;
 };
 
-// Puts the number where the flag of this name wants it. False where there is no such flag, or no
-// whole number from 0 on.
-inline bool read_number(std::string_view name, std::string_view text,
-                        std::initializer_list<NumberFlag> flags) {
-  const auto flag =
-      std::find_if(flags.begin(), flags.end(), [&](const NumberFlag& f) { return f.name == name; });
-  if (flag == flags.end()) return false;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), *flag->value);
-  return error == std::errc() && end == text.end() && *flag->value >= 0;
+// Flags with their numbers, one after another. False where there is anything else: a flag that is
+// not known or has no number, or a number below 0.
+inline bool read_numbers(std::span<char* const> arguments,
+                         std::initializer_list<NumberFlag> flags) {
+  if (arguments.size() % 2 != 0) return false;
+  for (; !arguments.empty(); arguments = arguments.subspan(2)) {
+    const std::string_view name = arguments[0], text = arguments[1];
+    int32_t* value = nullptr;
+    for (const NumberFlag& flag : flags)
+      if (flag.name == name) value = flag.value;
+    if (value == nullptr) return false;
+    const auto [end, error] = std::from_chars(text.begin(), text.end(), *value);
+    if (error != std::errc() || end != text.end() || *value < 0) return false;
+  }
+  return true;
 }
 
 }  // namespace weir::bench

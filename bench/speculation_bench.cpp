@@ -4,21 +4,21 @@
 // right.
 //
 //   speculation_bench MODEL [--tokens 192] [--prompt 64] [--rounds 3] [--pairs-max 40]
-//                     [--batch 0] [--drafts 7] [--only controller|predictions]
+//                     [--batch 0] [--drafts 7] [--controller 1] [--predictions 1]
 //
 // Every answer is compared with the one without drafts before a time counts. Without --batch
 // batches of 1, 4, 8 and 32 are measured. Times are by the clock, the median of the rounds, from
 // when all sequences decode. `formula` is what a step with a fixed number of drafts should give:
 //   (1 + a + ... + a^k) * T(B) / T(B * (k + 1)), with both times from steps that took no draft.
-// The controller answers the batch many times in an engine: `new` is the first time, in which it has
-// yet to learn what steps cost, `known` are those after a thousand tokens of each sequence, as a
-// server is after its first minute. Each is compared with the answer before it of an engine without
-// drafts: the two answer in turns. A round is a new pair of engines, which gives one `new` and four
-// of `known`.
-// A cell's goal is for the median of `known`: 98 % of none, and 95 % of the best fixed number at
-// batch 1, 90 % at others. The last pair of engines goes on, until there are --pairs-max, while the
-// interval of that median (95 %) is on both sides of the goal. At the end the goal is met, or missed, or
-// `open`. The best fixed number is the best of medians of few rounds, so it is a little too good.
+// The controller answers the batch many times in an engine: `new` is the first time, in which it
+// has yet to learn what steps cost, `known` are those after a thousand tokens of each sequence, as
+// a server is after its first minute. Each is compared with the answer before it of an engine
+// without drafts: the two answer in turns. A round is a new pair of engines, which gives one `new`
+// and four of `known`. A cell's goal is for the median of `known`: 98 % of none, and 95 % of the
+// best fixed number at batch 1, 90 % at others. The last pair of engines goes on, until there are
+// --pairs-max, while the interval of that median (95 %) is on both sides of the goal. At the end
+// the goal is met, or missed, or `open`. The best fixed number is the best of medians of few
+// rounds, so it is a little too good. With 0 the controller, or predictions, are not measured.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -31,7 +31,6 @@
 #include <random>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,30 +48,24 @@ namespace {
 struct Settings {
   std::string model;
   int32_t tokens = 192, prompt = 64, rounds = 3, pairs_max = 40, batch = 0, drafts = 7;
-  bool controller = true, predictions = true;  // What is measured.
+  int32_t controller = 1, predictions = 1;  // 0: it is not measured.
 };
 
 bool read_settings(int argc, char** argv, Settings& s) {
-  if (argc < 2 || argc % 2 != 0) return false;
+  if (argc < 2) return false;
   s.model = argv[1];
-  for (int i = 2; i + 1 < argc; i += 2) {
-    const std::string_view flag = argv[i], text = argv[i + 1];
-    if (flag == "--only") {
-      s.controller = text == "controller";
-      s.predictions = text == "predictions";
-      if (!s.controller && !s.predictions) return false;
-      continue;
-    }
-    if (!bench::read_number(flag, text, {{"--tokens", &s.tokens},
-                                         {"--prompt", &s.prompt},
-                                         {"--rounds", &s.rounds},
-                                         {"--pairs-max", &s.pairs_max},
-                                         {"--batch", &s.batch},
-                                         {"--drafts", &s.drafts}}))
-      return false;
-  }
-  return s.tokens >= 8 && s.prompt >= 4 && s.rounds >= 1 && s.pairs_max >= 1 &&
-         s.drafts >= 1 && s.drafts <= DraftSource::kDraftsMax;
+  const std::span<char* const> numbers(argv + 2, argv + argc);
+  if (!bench::read_numbers(numbers, {{"--tokens", &s.tokens},
+                                     {"--prompt", &s.prompt},
+                                     {"--rounds", &s.rounds},
+                                     {"--pairs-max", &s.pairs_max},
+                                     {"--batch", &s.batch},
+                                     {"--drafts", &s.drafts},
+                                     {"--controller", &s.controller},
+                                     {"--predictions", &s.predictions}}))
+    return false;
+  return s.tokens >= 8 && s.prompt >= 4 && s.rounds >= 1 && s.pairs_max >= 1 && s.drafts >= 1 &&
+         s.drafts <= DraftSource::kDraftsMax;
 }
 
 using Answers = std::vector<std::vector<int32_t>>;
@@ -365,8 +358,9 @@ int32_t measure(const Settings& settings, Bench& bench, int32_t vocab, int32_t b
   bench.run(batch, {}, answers);  // Fills them.
   std::printf("\nbatch %d, off %.1f tok/s\n", batch, bench.run(batch, {}, answers));
   int32_t failed = 0;
-  if (settings.controller) failed += measure_controller(settings, bench, vocab, batch, answers);
-  if (settings.predictions) failed += measure_predictions(settings, bench, batch, answers);
+  if (settings.controller != 0)
+    failed += measure_controller(settings, bench, vocab, batch, answers);
+  if (settings.predictions != 0) failed += measure_predictions(settings, bench, batch, answers);
   return failed;
 }
 
@@ -404,7 +398,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: speculation_bench MODEL [--tokens N] [--prompt N] [--rounds N] "
                  "[--pairs-max N] [--batch N] [--drafts 1..15] "
-                 "[--only controller|predictions]\n");
+                 "[--controller 0|1] [--predictions 0|1]\n");
     return 2;
   }
   const weir::Result<int32_t> failed = weir::sched::bench_all(settings);

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -43,17 +44,15 @@ struct Settings {
 };
 
 bool read_settings(int argc, char** argv, Settings& s) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    if (flag == "exact") {
-      s.exact = true;
-      continue;
-    }
-    if (++i == argc || !bench::read_number(flag, argv[i], {{"--tokens", &s.tokens},
-                                                           {"--windows", &s.windows},
-                                                           {"--clients", &s.clients}}))
-      return false;
+  std::span<char* const> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && std::string_view(arguments.back()) == "exact") {
+    s.exact = true;
+    arguments = arguments.first(arguments.size() - 1);
   }
+  if (!bench::read_numbers(arguments, {{"--tokens", &s.tokens},
+                                       {"--windows", &s.windows},
+                                       {"--clients", &s.clients}}))
+    return false;
   return s.tokens >= 1 && s.tokens < kPositions - 4 && s.windows >= 1 && s.clients <= 64;
 }
 

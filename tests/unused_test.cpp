@@ -24,6 +24,8 @@ const std::map<std::string, std::string_view> kForTests = {
     {"advance_clock", "moves the clock that tests give a loop"},
     {"fill_gemm_emulated", "AMX without its instructions, for machines that lack them"},
     {"fill_gemm_bf16_emulated", "the same"},
+    {"fill_attention_emulated", "the same"},
+    {"fill_coded_attention_emulated", "the same"},
     {"api_page", "docs/api.md, which a test compares and writes"},
     {"options_page", "docs/options.md, likewise"},
     {"field_schemas", "rows of a table that examples are held against"},

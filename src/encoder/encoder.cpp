@@ -34,7 +34,8 @@ Encoder::Encoder(EncoderSpec spec, const EncoderOptions& options, const kernels:
     : spec_(std::move(spec)),
       options_(options),
       ops_(ops),
-      pairs_(kernels::pair_ops_for(ops.isa)) {}
+      pairs_(kernels::pair_ops_for(ops.isa)),
+      spans_(kernels::span_ops_for(ops.isa)) {}
 
 Result<std::unique_ptr<Encoder>> Encoder::bind(const card::ModelCard& card,
                                                const EncoderOptions& options,
@@ -83,6 +84,7 @@ Result<void> Encoder::bind_weights(const card::ModelCard& card) {
                                            .width = shape.width,
                                            .exact = !fast,
                                            .pairs = fast && pairs_.fast,
+                                           .spans = fast && spans_.fast,
                                            .angles = angles},
                                           shape.width),
                       .width = std::max(width_before, shape.width),
@@ -318,6 +320,7 @@ Unit Encoder::run_unit(ThreadTeam& team, int64_t work) {
     Unit unit = begun;
     step.layer->run({.ops = ops_,
                      .pairs = pairs_,
+                     .spans = spans_,
                      .team = team,
                      .ws = workspace_,
                      .views = rows.views,

@@ -26,6 +26,7 @@
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
 #include "kernels/pair_ops.h"
+#include "kernels/span_ops.h"
 #include "media/features/sound_features.h"
 #include "media/processor/pixel_values.h"
 #include "media/processor/processor.h"
@@ -152,6 +153,7 @@ class Encoder {
   EncoderOptions options_;
   const kernels::Ops& ops_;
   const kernels::PairOps& pairs_;
+  const kernels::SpanOps& spans_;
   std::shared_ptr<const card::Checkpoint> checkpoint_;
   model::WeightStore store_;
   model::WeightTally tally_;

@@ -18,6 +18,7 @@
 #include "encoder/workspace.h"
 #include "kernels/ops.h"
 #include "kernels/pair_ops.h"
+#include "kernels/span_ops.h"
 #include "model/weight_map.h"
 
 namespace weir::encoder {
@@ -25,6 +26,7 @@ namespace weir::encoder {
 struct Pass {
   const kernels::Ops& ops;
   const kernels::PairOps& pairs;
+  const kernels::SpanOps& spans;
   ThreadTeam& team;
   const Workspace& ws;
   std::span<const View> views;  // As the stage finds them,

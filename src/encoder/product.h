@@ -17,13 +17,18 @@ namespace weir::encoder {
 struct BlockShape {
   int32_t rows = 0, columns = 0;
 
-  int64_t numbers() const { return int64_t{rows} * columns; }
+  constexpr int64_t numbers() const { return int64_t{rows} * columns; }
 };
 // Of float32, whose kernel goes over all rows for a few columns: rows that lie beside each other in
-// the second-level cache (128 of 1,152 numbers: 0.6 MB). Of pairs of bf16, whose kernel lays
-// columns out first, for as many rows as it takes to make that cheap: 256 rows are as large.
+// the second-level cache (128 of 1,152 numbers: 0.6 MB). Of bf16, whose kernels, of pairs and of
+// tiles, lay columns out first, for as many rows as it takes to make that cheap: 256 rows are as
+// large.
 inline constexpr BlockShape kFloatBlock = {.rows = 128, .columns = 256};
-inline constexpr BlockShape kPairBlock = {.rows = 256, .columns = 128};
+inline constexpr BlockShape kBf16Block = {.rows = 256, .columns = 128};
+// Parts of rows begin where blocks do.
+static_assert(kBf16Block.columns % kernels::kBf16Step == 0 &&
+              kBf16Block.columns % kernels::kPairStep == 0 && kFloatBlock.columns % 128 == 0);
+static_assert(kFloatBlock.numbers() == kBf16Block.numbers(), "a block's memory holds either");
 
 // What a block of a product has given, bias included: columns [begin, end) of rows [row, row +
 // rows).
@@ -46,7 +51,9 @@ struct Input {
   kernels::PairRows pairs{};  // Where there are some, weights meet these.
   int32_t first = 0;          // Which of them is the product's first row.
 
-  BlockShape shape() const { return pairs.x != nullptr ? kPairBlock : kFloatBlock; }
+  BlockShape shape(const model::Linear& weight) const {
+    return pairs.x != nullptr || weight.bf16_prompts ? kBf16Block : kFloatBlock;
+  }
   // Rows from `row` on times some columns of a weight.
   void multiply(const Pass& pass, const model::Linear& weight, int32_t row,
                 const kernels::GemmRange& range) const {
@@ -67,7 +74,7 @@ struct Input {
 template <class F>
 void for_product(const Pass& pass, std::span<const model::Linear* const> weights, const Input& in,
                  int32_t rows, float* memory, F&& fn) {
-  const BlockShape shape = in.shape();
+  const BlockShape shape = in.shape(*weights.front());
   const auto blocks_of = [&](const model::Linear& weight) {
     return (weight.n + shape.columns - 1) / shape.columns;
   };

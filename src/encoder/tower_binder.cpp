@@ -47,6 +47,7 @@ TowerBinder::TowerBinder(const card::Checkpoint& checkpoint, const EncoderSpec& 
       tower_(root_in(checkpoint, spec.tower_roots)),
       projector_(root_in(checkpoint, spec.projector_roots)),
       names_(names_of(checkpoint, spec)),
+      bf16_prompts_(arithmetic.bf16_prompts),
       store_(store),
       binder_(checkpoint, names_, format, arithmetic, store) {}
 
@@ -65,7 +66,10 @@ std::string TowerBinder::stored(const std::string& name) const {
 }
 
 model::Linear TowerBinder::linear(const std::string& module, int32_t n, int32_t k, bool bias) {
-  return binder_.linear(kWholeModel, stored(module), n, k, bias);
+  model::Linear linear = binder_.linear(kWholeModel, stored(module), n, k, bias);
+  if (linear.held == model::Held::kFloats && linear.floats.type != kernels::FloatType::kF32)
+    linear.bf16_prompts = bf16_prompts_;
+  return linear;
 }
 
 model::Linear TowerBinder::turned(const std::string& tensor, int32_t n, int32_t k) {

@@ -28,7 +28,8 @@ class TowerBinder {
     const card::StoredTensor* found = find(tensor);
     return found == nullptr ? 0 : found->tensor.rank;
   }
-  // Module `module`: a weight [n, k], and a bias [n].
+  // Module `module`: a weight [n, k], and a bias [n]. Rows take other forms whole here, so that in
+  // bf16 k may be any.
   model::Linear linear(const std::string& module, int32_t n, int32_t k, bool bias);
   // A float32 matrix [n, k] of a tensor [k, n] of this very name.
   model::Linear turned(const std::string& tensor, int32_t n, int32_t k);
@@ -85,6 +86,7 @@ class TowerBinder {
   const card::Checkpoint& checkpoint_;
   std::string tower_, projector_;  // What the file has in place of these words.
   const model::ModelSpec names_;   // Of no model: only what messages and is_unused() ask for.
+  const bool bf16_prompts_;
   model::WeightStore& store_;
   model::WeightBinder binder_;
 };

@@ -4,12 +4,12 @@
 
 #include "base/check.h"
 #include "kernels/checked_ops.h"
+#include "kernels/cpu_features.h"
 #include "kernels/cpu_ops.h"
 
 namespace weir::kernels {
 namespace {
 
-// AMX takes AVX-512's: at the few rows that share a page its tiles are not full.
 CodedOps fill(Isa isa) {
   CodedOps ops;
   scalar::fill_coded(ops);
@@ -21,24 +21,25 @@ CodedOps fill(Isa isa) {
     avx512::fill_coded(ops);
     avx512::fill_coded_attention(ops);
   }
+  ops.attend_prompt = ops.attend;
+  if (isa >= Isa::kAvx512 && cpu_features().fast_bf16) avx512bf16::fill_coded_attention(ops);
+  // Generated tokens take AVX-512's: at the few rows that share a page tiles are not full.
+  if (isa >= Isa::kAmx) amx::fill_coded_attention(ops);
   return ops;
 }
 
 // An ISA's attention, and before it the rows that see no codes.
-template <Isa kIsa>
+template <Isa kIsa, auto kOfCodes, auto kOfNumbers>
 void attend(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
             const AttendArgs& args) {
-  struct Ways {
-    decltype(CodedOps::attend) codes;
-    decltype(Ops::attend) numbers;
-  };
-  static const Ways ways = {fill(kIsa).attend, ops_for(kIsa).attend};
+  static const auto of_codes = fill(kIsa).*kOfCodes;
+  static const auto of_numbers = ops_for(kIsa).*kOfNumbers;
   const int32_t early = std::clamp(kFirstToSeeCodes - args.first_position, 0, args.rows);
   if (early > 0) {
-    AttendArgs of_numbers = args;
-    of_numbers.rows = early;
-    of_numbers.pages = hot_pages;
-    ways.numbers(hot, of_numbers);
+    AttendArgs numbers = args;
+    numbers.rows = early;
+    numbers.pages = hot_pages;
+    of_numbers(hot, numbers);
   }
   if (early == args.rows) return;
   AttendArgs rest = args;
@@ -46,14 +47,15 @@ void attend(const CodedPages& coded, const KvPages& hot, const int32_t* hot_page
   rest.first_position += early;
   rest.q += early * args.q_stride;
   rest.out += early * args.out_stride;
-  ways.codes(coded, hot, hot_pages, rest);
+  of_codes(coded, hot, hot_pages, rest);
 }
 
 template <Isa kIsa>
 const CodedOps& filled() {
   static const CodedOps ops = [] {
     CodedOps all = fill(kIsa);
-    all.attend = attend<kIsa>;
+    all.attend = attend<kIsa, &CodedOps::attend, &Ops::attend>;
+    all.attend_prompt = attend<kIsa, &CodedOps::attend_prompt, &Ops::attend_prompt>;
     return all;
   }();
   return ops;
@@ -70,6 +72,7 @@ CodedOps checked() {
   check.template operator()<&CodedOps::rotate, requirements::rotate>();
   check.template operator()<&CodedOps::encode_page, requirements::encode_page>();
   check.template operator()<&CodedOps::attend, requirements::attend_coded>();
+  check.template operator()<&CodedOps::attend_prompt, requirements::attend_coded>();
   return ops;
 }
 
@@ -94,10 +97,11 @@ const CodedOps& coded_ops_for(Isa isa) {
     case Isa::kAvx2:
       return table<Isa::kAvx2>();
     case Isa::kAvx512:
+      return table<Isa::kAvx512>();
     case Isa::kAmx:
       break;
   }
-  return table<Isa::kAvx512>();
+  return table<Isa::kAmx>();
 }
 
 }  // namespace weir::kernels

@@ -1,6 +1,6 @@
 // The table of kernels for keys and values that become codes: as ops.h, which says what a table is,
 // what its entries may touch, and what batch invariance means. Its bits are the same on every ISA,
-// but for those of exponentials.
+// but for those of exponentials, and of attend_prompt.
 //
 // Included by files with ISA flags: free of the standard library beyond <cstdint>.
 #pragma once
@@ -78,13 +78,21 @@ struct CodedOps {
   // there.
   void (*attend)(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
                  const AttendArgs& args);
+  // Attention for rows of a prompt, from Ops::attend_prompt_from on. Rows before kFirstToSeeCodes
+  // have the bits of Ops::attend_prompt. Where that is not Ops::attend, others are computed as it
+  // says, over numbers that are turned: a key is fma(k_scale, value(code), mean), a value v_scale *
+  // value(code), each rounded to bf16 then; what a row reads in `hot` is turned before; its sum of
+  // values is turned back at the end. Else, and for heads that it has no tiles for, it is `attend`.
+  // REQUIRES as `attend`.
+  void (*attend_prompt)(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
+                        const AttendArgs& args);
 };
 
 // The table of an ISA. REQUIRES: it is available (cpu_ops.h).
 const CodedOps& coded_ops_for(Isa isa);
 
 // What each ISA folder fills; one fills only what it does better than the level below. Its `attend`
-// is called for rows from kFirstToSeeCodes on.
+// and `attend_prompt` are called for rows from kFirstToSeeCodes on.
 namespace scalar {
 void fill_coded(CodedOps& ops);
 }
@@ -96,5 +104,12 @@ namespace avx512 {
 void fill_coded(CodedOps& ops);
 void fill_coded_attention(CodedOps& ops);
 }  // namespace avx512
+namespace avx512bf16 {
+void fill_coded_attention(CodedOps& ops);
+}
+namespace amx {
+void fill_coded_attention(CodedOps& ops);
+void fill_coded_attention_emulated(CodedOps& ops);  // As isa.h says.
+}  // namespace amx
 
 }  // namespace weir::kernels

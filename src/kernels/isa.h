@@ -71,6 +71,7 @@ void fill_attention(Ops& ops);
 // They fill in products with tiles emulated in memory, for tests on processors with AVX-512 alone.
 void fill_gemm_emulated(Ops& ops);
 void fill_gemm_bf16_emulated(Ops& ops);
+void fill_attention_emulated(Ops& ops);
 void fill_peaks(PeakLoops& loops);
 }  // namespace amx
 

@@ -177,8 +177,10 @@ struct QuantRows {
 };
 
 // Activations rounded to bf16 (nearest, ties to even; denormals to 0), `stride` numbers from a row
-// to the next. Within each 8 elements of k the order is 0 4 1 5 2 6 3 7: the pairs that a packed
-// word gives without a permutation. Rows are 64-byte aligned.
+// to the next, and zeros after the k-th up to a multiple of kBf16Step. Within each 8 elements of k
+// the order is 0 4 1 5 2 6 3 7: the pairs that a packed word gives without a permutation. Rows are
+// 64-byte aligned.
+inline constexpr int32_t kBf16Step = 32;
 struct Bf16Rows {
   int32_t k = 0;
   int64_t stride = 0;
@@ -394,7 +396,7 @@ struct Ops {
   void (*gemm_quant_int8)(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                           void* scratch);
   // Rounds `columns` floats of each of `rows` rows (x_stride apart) into the first columns of out's
-  // rows 0... REQUIRES: columns % 32 == 0, columns <= out.k.
+  // rows 0..., and zeros after them up to a multiple of kBf16Step. REQUIRES: columns <= out.k.
   void (*round_rows)(const float* x, int64_t x_stride, int32_t rows, int32_t columns, Bf16Rows out);
   // Weights widened to bf16, products of pairs as tdpbf16ps defines them. Per output, blocks of 32
   // elements ascending:
@@ -408,8 +410,8 @@ struct Ops {
   // aside. REQUIRES: x.k == w.k.
   void (*gemm_quant_bf16)(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
-  // The same for bf16 weights, or f16 ones rounded to bf16 (nearest, ties to even). REQUIRES:
-  // w.type is one of these, w.k % 32 == 0, x.k == w.k.
+  // The same for bf16 weights, or f16 ones rounded to bf16 (nearest, ties to even). The last block
+  // ends with zeros where k is no multiple of 32. REQUIRES: w.type is one of these, x.k == w.k.
   void (*gemm_float_bf16)(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
   // The same for float8 numbers times their scales, rounded to float32, then to bf16. REQUIRES:

@@ -19,9 +19,7 @@ PairOps fill(bool vectors) {
 const PairOps& pair_ops_for(Isa isa) {
   CHECK(isa_available(isa));
   static const PairOps plain = fill(false), vectors = fill(true);
-  const CpuFeatures& cpu = cpu_features();
-  // AMX implies the instructions, which there are for rows that its tiles do not take.
-  return isa == Isa::kAmx || (isa == Isa::kAvx512 && cpu.fast_bf16) ? vectors : plain;
+  return isa >= Isa::kAvx512 && cpu_features().fast_bf16 ? vectors : plain;
 }
 
 }  // namespace weir::kernels

@@ -95,6 +95,7 @@ class Holding {
   int32_t lacking_from_ = 0;
   int32_t lacking_until_ = 0;
   Sharing sharing_ = Sharing::kNothing;
+  bool filled_ = false;  // From elsewhere, not by a sequence: it has no state.
 };
 
 }  // namespace weir::kv

@@ -126,24 +126,37 @@ void KvCache::take(int32_t group, int32_t first, int32_t count) {
   }
 }
 
+int64_t KvCache::kept_bytes(int32_t group, int32_t layer) const {
+  const int64_t bytes = run_of(group, layer).bytes;
+  return group == checkpoint_group() ? bytes - tape_tokens() * layout_.tape_bytes(layer) : bytes;
+}
+
+int64_t KvCache::kept_bytes(int32_t group) const {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < layer_count(); ++i) bytes += kept_bytes(group, i);
+  return bytes;
+}
+
 void KvCache::copy_out(int32_t group, int32_t page, std::span<std::byte> to) const {
-  CHECK(std::ssize(to) == bytes_of_page(group));
+  CHECK(std::ssize(to) == kept_bytes(group));
   for (int32_t i = 0; i < layer_count(); ++i) {
     const Run run = run_of(group, i);
-    if (run.bytes == 0) continue;
-    std::memcpy(to.data(), run.base + page * run.bytes, static_cast<size_t>(run.bytes));
-    to = to.subspan(static_cast<size_t>(run.bytes));
+    const auto bytes = static_cast<size_t>(kept_bytes(group, i));
+    if (bytes == 0) continue;
+    std::memcpy(to.data(), run.base + page * run.bytes, bytes);
+    to = to.subspan(bytes);
   }
   CHECK(to.empty());
 }
 
 void KvCache::copy_in(int32_t group, int32_t page, std::span<const std::byte> from) {
-  CHECK(std::ssize(from) == bytes_of_page(group));
+  CHECK(std::ssize(from) == kept_bytes(group));
   for (int32_t i = 0; i < layer_count(); ++i) {
     const Run run = run_of(group, i);
-    if (run.bytes == 0) continue;
-    std::memcpy(run.base + page * run.bytes, from.data(), static_cast<size_t>(run.bytes));
-    from = from.subspan(static_cast<size_t>(run.bytes));
+    const auto bytes = static_cast<size_t>(kept_bytes(group, i));
+    if (bytes == 0) continue;
+    std::memcpy(run.base + page * run.bytes, from.data(), bytes);
+    from = from.subspan(bytes);
   }
   CHECK(from.empty());
 }

@@ -64,6 +64,7 @@ class KvCache final : public PageMemory {
   int64_t bytes() const override { return static_cast<int64_t>(memory_.bytes()); }
   int32_t page_count(int32_t group) const override;
   int64_t bytes_of_page(int32_t group) const override;
+  int64_t kept_bytes(int32_t group) const override;
   void give_back(int32_t group, int32_t first, int32_t count) override;
   void take(int32_t group, int32_t first, int32_t count) override;
   void copy_out(int32_t group, int32_t page, std::span<std::byte> to) const override;
@@ -79,6 +80,7 @@ class KvCache final : public PageMemory {
     int64_t bytes = 0;  // From one to the next; 0: the layer has none.
   };
   Run run_of(int32_t group, int32_t layer) const;
+  int64_t kept_bytes(int32_t group, int32_t layer) const;
   void give_back(const Run& run, int32_t first, int32_t count);
   size_t offset(const Run& run, int32_t first) const;
 

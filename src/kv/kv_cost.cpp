@@ -19,7 +19,8 @@ constexpr int32_t kBlocksMax = std::numeric_limits<int32_t>::max() / kPageTokens
 }  // namespace
 
 std::vector<int32_t> KvCost::page_counts(int32_t blocks, int32_t running) const {
-  return kv::page_counts(groups_, blocks, {.running_max = running, .rows_max = rows_max_});
+  return kv::page_counts(groups_, blocks,
+                         {.running_max = running, .rows_max = rows_max_, .loads = loads_});
 }
 
 int64_t KvCost::bytes_of(size_t group, int32_t pages) const {

@@ -14,9 +14,11 @@ namespace weir::kv {
 
 class KvCost {
  public:
-  // `state_bytes`: of one sequence, in all layers; `rows_max`: tokens that are computed at once.
-  KvCost(std::vector<MemoryLayout::Group> groups, int64_t state_bytes, int32_t rows_max)
-      : groups_(std::move(groups)), state_bytes_(state_bytes), rows_max_(rows_max) {}
+  // `state_bytes`: of one sequence, in all layers; `rows_max`: tokens that are computed at once;
+  // `loads`: texts that come from disk at once.
+  KvCost(std::vector<MemoryLayout::Group> groups, int64_t state_bytes, int32_t rows_max,
+         int32_t loads = 0)
+      : groups_(std::move(groups)), state_bytes_(state_bytes), rows_max_(rows_max), loads_(loads) {}
 
   // The memory of `blocks` blocks of 32 tokens, where `running` sequences decode at once.
   int64_t bytes(int32_t blocks, int32_t running) const;
@@ -31,6 +33,7 @@ class KvCost {
   std::vector<MemoryLayout::Group> groups_;
   int64_t state_bytes_;
   int32_t rows_max_;
+  int32_t loads_;
 };
 
 }  // namespace weir::kv

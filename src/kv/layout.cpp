@@ -227,16 +227,24 @@ int64_t MemoryLayout::state_bytes() const {
   return bytes;
 }
 
+int64_t MemoryLayout::checkpoint_bytes() const {
+  int64_t bytes = 0;
+  for (int32_t layer = 0; layer < layer_count(); ++layer)
+    bytes += state_bytes(layer) - tape_tokens_ * tape_bytes(layer);
+  return bytes;
+}
+
 std::vector<int32_t> page_counts(std::span<const MemoryLayout::Group> groups, int32_t blocks,
                                  const MemoryLoad& load) {
   std::vector<int32_t> counts;
   for (const MemoryLayout::Group& group : groups) {
     const int64_t held = group.window == 0 ? std::numeric_limits<int32_t>::max()
                                            : window_pages_held(group.window, load);
+    const int64_t all = blocks + (group.window == 0 ? 0 : window_pages_loaded(group.window, load));
     // Sequences that share blocks have hot pages of their own, and that of their first block.
     counts.push_back(static_cast<int32_t>(
         group.hot ? held + load.running_max + blocks / kFirstsDivisor
-                  : std::min<int64_t>(blocks, held + blocks / kCachedDivisor)));
+                  : std::min(all, held + blocks / kCachedDivisor)));
   }
   return counts;
 }

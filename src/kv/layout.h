@@ -77,6 +77,8 @@ class MemoryLayout {
   // What a sequence's slot takes in this layer, in whole cache lines, and in all layers; 0: none.
   int64_t state_bytes(int32_t layer) const;
   int64_t state_bytes() const;
+  // Without its tape: what a checkpoint has to have.
+  int64_t checkpoint_bytes() const;
   // The tape is the end of it: so many tokens, each in whole cache lines.
   int32_t tape_tokens() const { return tape_tokens_; }
   int64_t tape_bytes(int32_t layer) const;  // Of one token.
@@ -108,22 +110,29 @@ constexpr int32_t first_block_seen(int32_t next, int32_t window) {
 struct MemoryLoad {
   int32_t running_max = 0;  // Sequences.
   int32_t rows_max = 0;     // Tokens of a step, and of a slab beside it.
+  int32_t loads = 0;        // Texts that come from disk (kv/disk), each of which holds a window.
 };
 
-// The most pages of a window that running sequences hold.
+// Of those, what texts hold that come from disk: W - 1 positions before the begin of a block.
+constexpr int64_t window_pages_loaded(int32_t window, const MemoryLoad& load) {
+  return int64_t{load.loads} * blocks_for(window);
+}
+
+// The most pages of a window that running sequences hold, and loads.
 //
 // Before its next position p, in block b, a sequence keeps the W - 1 positions before b's begin,
 // which are at most pages(W) blocks, and b. With n rows that are planned from p on it holds at most
 // floor((31 + n - 1) / 32) <= 1 + n / 32 blocks after b. Summed over the sequences this is what is
 // returned. Nothing else is held, because each plan begins by giving back what windows have left.
 constexpr int64_t window_pages_held(int32_t window, const MemoryLoad& load) {
-  return int64_t{load.running_max} * (blocks_for(window) + 2) + load.rows_max / kPageTokens;
+  return int64_t{load.running_max} * (blocks_for(window) + 2) + load.rows_max / kPageTokens +
+         window_pages_loaded(window, load);
 }
 
 // The pages of each group, where the spine has `blocks`: for a window what running sequences hold,
 // and what the prefix cache may keep beside that; never more than the spine has, because a sequence
-// holds at most one page of a window for each page of the spine (SequenceMemory, invariant 4). So
-// no sequence ever waits for a page of a window. Hot pages: what running sequences hold.
+// holds at most one page of a window for each page of the spine (SequenceMemory, invariant 4), and
+// what loads hold. So no sequence ever waits for a page of a window. Hot pages: what these hold.
 std::vector<int32_t> page_counts(std::span<const MemoryLayout::Group> groups, int32_t blocks,
                                  const MemoryLoad& load);
 

@@ -49,8 +49,10 @@ class PageMemory {
   virtual void give_back_states() = 0;
   // The slots of what is attended to besides. REQUIRES: none is in use.
   virtual void give_back_cross() = 0;
-  // A page as bytes, bytes_of_page() of them: what all layers of the group have of it, one layer
-  // after another. Any thread. REQUIRES: no pass writes the page now, nor, of copy_in(), reads it.
+  // A page as bytes, kept_bytes() of them: what all layers of the group have of it, one layer after
+  // another; of a checkpoint the states without their tapes, which nothing reads there. Any thread.
+  // REQUIRES: no pass writes the page now, nor, of copy_in(), reads it.
+  virtual int64_t kept_bytes(int32_t group) const = 0;
   virtual void copy_out(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
   virtual void copy_in(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
 };

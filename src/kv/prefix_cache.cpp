@@ -52,7 +52,8 @@ PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, const BlockToken
   added.parent_key = parent;
   added.parent = parent_page;
   added.cached = true;
-  added.worth = added.stored = false;
+  added.worth = false;
+  added.stored = 0;
   added.step = planned_;
   added.tokens = tokens;
   pool_.retain(page);
@@ -220,9 +221,28 @@ void PrefixCache::leave(PageId page) {
   remove(page);
 }
 
-bool PrefixCache::is_watched(PageId page) const {
-  const Node& each = node(page);
-  return watcher_ != nullptr && each.worth && !each.stored && each.step <= done_;
+void PrefixCache::watch(Watcher* watcher) {
+  watcher_ = watcher;
+  for (SideCache& side : sides_)
+    side.watch([this](PageId entry) {
+      if (is_watched(entry)) watcher_->leaves(entry);
+    });
+}
+
+void PrefixCache::set_steps(uint64_t planned, uint64_t done) {
+  CHECK(done <= planned);
+  planned_ = planned;
+  done_ = done;
+  for (SideCache& side : sides_) side.set_step(planned);
+}
+
+uint8_t PrefixCache::pages_worth_keeping(PageId page) const {
+  if (node(page).step > done_) return 0;
+  uint8_t pages = 1;
+  for (size_t i = 0; i < sides_.size(); ++i)
+    if (sides_[i].worth_keeping(page) >= 0 && sides_[i].step_of(page) <= done_)
+      pages |= static_cast<uint8_t>(1 << (i + 1));
+  return pages;
 }
 
 PrefixCache::Cached PrefixCache::cached(PageId page) const {
@@ -233,7 +253,7 @@ PrefixCache::Cached PrefixCache::cached(PageId page) const {
           .parent = entry.parent,
           .tokens = entry.tokens,
           .worth_keeping = entry.worth,
-          .computed = entry.step <= done_,
+          .pages = pages_worth_keeping(page),
           .stored = entry.stored};
 }
 

@@ -102,8 +102,8 @@ class PrefixCache {
   // How many pages evict() could free now. Walks all entries, and allocates: for tests.
   int32_t evictable_count() const;
 
-  // Told of an entry just before evict() or evict_unused() takes it out, if what its page holds is
-  // computed: that is still there. Not of what clear() takes out.
+  // Told of an entry just before evict() or evict_unused() takes it out, or its SideCache a page of
+  // it, if it has anything that is to be stored: that is still there. Not of what clear() takes out.
   class Watcher {
    public:
     virtual void leaves(PageId page) = 0;
@@ -114,14 +114,10 @@ class PrefixCache {
     ~Watcher() = default;
   };
   // Null: none. It outlives the cache, or is taken away before.
-  void watch(Watcher* watcher) { watcher_ = watcher; }
+  void watch(Watcher* watcher);
   // Steps are numbered in the order in which they are planned and run. Entries that are added from
   // here on are of step `planned`; all up to `done` have run, and what they computed was right.
-  void set_steps(uint64_t planned, uint64_t done) {
-    CHECK(done <= planned);
-    planned_ = planned;
-    done_ = done;
-  }
+  void set_steps(uint64_t planned, uint64_t done);
 
   // An entry, as it is kept elsewhere.
   struct Cached {
@@ -129,13 +125,21 @@ class PrefixCache {
     PageId parent = -1;
     BlockTokens tokens;
     bool worth_keeping = false;  // Two sequences have used it, or its text has kWorthPages and more.
-    bool computed = false;
-    bool stored = false;  // It lies on disk, or is on its way there (set_stored()).
+    // Its pages, a bit for each pool: those that are computed and worth it, and those that lie on
+    // disk, or are on their way there (set_stored()).
+    uint8_t pages = 0;
+    uint8_t stored = 0;
+
+    uint8_t to_store() const { return worth_keeping ? pages & ~stored : 0; }
   };
   static constexpr int32_t kWorthPages = 1024 / kPageTokens;
   // REQUIRES: contains(page).
   Cached cached(PageId page) const;
-  void set_stored(PageId page, bool stored = true) { node(page).stored = stored; }
+  // The page of that pool of an entry; -1: none.
+  PageId page_of(PageId entry, int32_t pool) const {
+    return pool == 0 ? entry : side(pool).page_of(entry);
+  }
+  void set_stored(PageId page, uint8_t pages) { node(page).stored = pages; }
   // All entries, the most recently used first, parents before children. Allocates.
   std::vector<PageId> newest_first() const;
 
@@ -154,7 +158,7 @@ class PrefixCache {
     uint32_t mark = 0;  // == marks_: found in use by the walk that goes on.
     bool cached = false;
     bool worth = false;
-    bool stored = false;
+    uint8_t stored = 0;
     uint64_t step = 0;
     BlockTokens tokens;
   };
@@ -172,7 +176,10 @@ class PrefixCache {
   void touch_chain(PageId last);
   void mark_worth(PageId last);
   void leave(PageId page);
-  bool is_watched(PageId page) const;
+  bool is_watched(PageId page) const {
+    return watcher_ != nullptr && cached(page).to_store() != 0;
+  }
+  uint8_t pages_worth_keeping(PageId page) const;
   bool watcher_waits(PageId page) const { return is_watched(page) && !watcher_->ready(); }
   void remove(PageId page);
 

@@ -15,7 +15,7 @@ SequenceMemory::SequenceMemory(std::span<const PageGroup> groups, bool prefix_ca
   CHECK(!groups.empty() && std::ssize(groups) <= kGroupsMax && groups.front().window == 0);
   pools_.reserve(groups.size() + 1);  // The cache refers to them.
   for (const PageGroup& group : groups) {
-    CHECK((group.hot || group.pages <= groups.front().pages) && hot_ == 0);
+    CHECK(hot_ == 0);
     if (group.hot) hot_ = static_cast<int32_t>(windows_.size());
     windows_.push_back(group.window);
     pools_.emplace_back(group.pages);
@@ -50,7 +50,9 @@ void SequenceMemory::attend_to(Holding& holding, const CrossKey& key) {
 }
 
 int32_t SequenceMemory::known_blocks(const PrefixKey& salt, const TokenKeys& keys,
-                                     std::span<PrefixKey> chain) const {
+                                     std::span<PrefixKey> chain,
+                                     std::span<uint8_t> pages) const {
+  CHECK(chain.size() == pages.size());
   PrefixKey before = salt;
   PageId parent = -1;
   int32_t known = 0;
@@ -58,11 +60,16 @@ int32_t SequenceMemory::known_blocks(const PrefixKey& salt, const TokenKeys& key
     BlockTokens tokens;
     keys.read(block, tokens);
     PrefixKey& key = chain[static_cast<size_t>(block)];
+    uint8_t& there = pages[static_cast<size_t>(block)] = 0;
     if (known == block && cache_) {
       const PrefixCache::Entry next = cache_->next(before, parent, tokens);
       key = next.key;
       parent = next.page;
-      if (next.page >= 0) ++known;
+      if (next.page >= 0) {
+        ++known;
+        for (int32_t p = 0; p < std::ssize(pools_); ++p)
+          if (cache_->page_of(next.page, p) >= 0) there |= static_cast<uint8_t>(1 << p);
+      }
     } else {
       key = PrefixCache::child(before, tokens);
     }
@@ -177,7 +184,7 @@ void SequenceMemory::take(Holding& holding, const Chain& chain) {
   const PageId* const spine_table = holding.table(0);
   for (int32_t g = 1; g < shared_groups(); ++g) {
     const int32_t first = first_block_seen(chain.usable_computed, window(g));
-    drop_pages(holding, g, std::min(first, before), SideCache::Way::kLeft);
+    leave_window(holding, g, std::min(first, before));
     holding.first_[static_cast<size_t>(g)] = first;
     for (int32_t i = std::max(first, before); i < chain.usable; ++i)
       holding.table(g)[i] = cache_->side(g).lend(spine_table[i]);
@@ -192,9 +199,17 @@ void SequenceMemory::take(Holding& holding, const Chain& chain) {
 void SequenceMemory::leave(Holding& holding, int32_t next) {
   const int32_t begin = next / kPageTokens * kPageTokens;
   for (int32_t g = 1; g < shared_groups(); ++g)
-    drop_pages(holding, g, std::min(first_block_seen(begin, window(g)), holding.blocks_),
-               SideCache::Way::kLeft);
+    leave_window(holding, g, std::min(first_block_seen(begin, window(g)), holding.blocks_));
   if (hot_ > 0) leave_hot(holding, begin / kPageTokens);
+}
+
+// The blocks before `until`: on the way, but for those that a text needs that ends with the prompt.
+void SequenceMemory::leave_window(Holding& holding, int32_t group, int32_t until) {
+  const int32_t end = holding.checkpoints_.prompt_end;
+  const int32_t first_wanted = first_block_seen(end, window(group));
+  drop_pages(holding, group, std::min(until, first_wanted), SideCache::Way::kLeft);
+  drop_pages(holding, group, std::min(until, end / kPageTokens), SideCache::Way::kEnded);
+  drop_pages(holding, group, until, SideCache::Way::kLeft);
 }
 
 // The holding has the first block's hot page, or the entry that its table begins with does.
@@ -234,13 +249,8 @@ void SequenceMemory::grow(Holding& holding, int32_t tokens) {
   const int32_t missing = blocks_for(tokens) - holding.blocks_;
   if (missing <= 0) return;
   CHECK(missing <= holding.blocks_max_ - holding.blocks_);
-  for (int32_t g = 0; g < shared_groups(); ++g) {
-    if (const int32_t lack = missing - pool(g).free_count(); lack > 0 && cache_)
-      g == 0 ? cache_->evict(lack) : cache_->side(g).evict(lack);
-    const std::span<const PageId> held = holding.pages(g);
-    const std::span added(holding.table(g) + holding.blocks_, static_cast<size_t>(missing));
-    CHECK(pool(g).allocate(added, held.empty() ? -1 : held.back()));
-  }
+  for (int32_t g = 0; g < shared_groups(); ++g)
+    take_fresh(holding, g, holding.blocks_, holding.blocks_ + missing);
   held_ += missing;
   holding.blocks_ += missing;
 }
@@ -299,6 +309,96 @@ void SequenceMemory::share_lacking(Holding& holding, const BlockTokens& tokens) 
   ++holding.shared_;
 }
 
+bool SequenceMemory::begin_fill(Holding& holding, const PrefixKey& salt, const TokenKeys& keys,
+                                int32_t known, std::span<const uint8_t> wanted, int32_t spare) {
+  CHECK(cache_ && holding.empty() && holding.shared_ == 0 && !wanted.empty());
+  const auto end = static_cast<int32_t>(wanted.size());
+  const auto is_wanted = [&](int32_t block, int32_t pool) {
+    return (wanted[static_cast<size_t>(block)] >> pool & 1) != 0;
+  };
+  holding.filled_ = true;
+  holding.key_ = salt;
+  holding.lacking_from_ = holding.lacking_until_ = 0;
+  holding.sharing_ = Holding::Sharing::kAll;
+  // The checkpoint is left as if a prompt ended there, and all of it were computed already.
+  Checkpoints::begin(holding.checkpoints_, end * kPageTokens + 1);
+  hold_known(holding, keys, std::min(known, end));
+  const bool needs_state = has_states() && is_wanted(end - 1, group_count());
+  bool room = end - holding.blocks_ + spare <= available();
+  if (room && needs_state) {
+    checkpoints_->plan(holding.checkpoints_, end * kPageTokens - 1, end * kPageTokens, {});
+    room = holding.checkpoints_.count > 0;
+  }
+  if (!room) {
+    release(holding);
+    return false;
+  }
+  // What is there is held before anything is evicted.
+  for (int32_t g = 1; g < shared_groups(); ++g) {
+    int32_t& first = holding.first_[static_cast<size_t>(g)];
+    first = std::min(first_block_seen(end * kPageTokens, window(g)), end);
+    for (int32_t block = first; block < end; ++block)
+      if (!is_wanted(block, g))
+        holding.table(g)[block] = cache_->side(g).lend(holding.table(0)[block]);
+  }
+  if (hot_ > 0 && !is_wanted(0, hot_)) lend_first(holding);
+  held_ += end - holding.blocks_;
+  take_fresh(holding, 0, holding.blocks_, end);
+  holding.blocks_ = end;
+  for (int32_t g = 1; g < shared_groups(); ++g) {
+    for (int32_t block = holding.first_block(g), first = block; block < end; first = block) {
+      while (block < end && is_wanted(block, g)) ++block;
+      take_fresh(holding, g, first, block);
+      while (block < end && !is_wanted(block, g)) ++block;
+    }
+  }
+  if (hot_ > 0 && is_wanted(0, hot_)) {
+    take_fresh(holding, hot_, 0, 1);
+    holding.first_[static_cast<size_t>(hot_)] = holding.hot_end_ = 1;
+  }
+  return true;
+}
+
+// REQUIRES: the cache has these blocks.
+void SequenceMemory::hold_known(Holding& holding, const TokenKeys& keys, int32_t blocks) {
+  PageId parent = -1;
+  for (int32_t block = 0; block < blocks; ++block) {
+    BlockTokens tokens;
+    keys.read(block, tokens);
+    const PrefixCache::Entry entry = cache_->next(holding.key_, parent, tokens);
+    CHECK(entry.page >= 0);
+    holding.key_ = entry.key;
+    holding.table(0)[block] = parent = entry.page;
+    hold(entry.page);
+  }
+  holding.blocks_ = holding.shared_ = blocks;
+  for (int32_t g = 1; g < shared_groups(); ++g) holding.first_[static_cast<size_t>(g)] = blocks;
+}
+
+// Pages for blocks [first, end). REQUIRES: so many of the group are free, or can be evicted.
+void SequenceMemory::take_fresh(Holding& holding, int32_t group, int32_t first, int32_t end) {
+  if (first == end) return;
+  const int32_t count = end - first;
+  if (const int32_t lack = count - pool(group).free_count(); lack > 0 && cache_)
+    group == 0 ? cache_->evict(lack) : cache_->side(group).evict(lack);
+  PageId* const table = holding.table(group);
+  const PageId after = first > holding.first_block(group) ? table[first - 1] : -1;
+  CHECK(pool(group).allocate({table + first, static_cast<size_t>(count)}, after));
+}
+
+// Blocks that the cache knows already get what they lacked. Those that the holding has go only when
+// all are forgotten.
+int32_t SequenceMemory::end_fill(Holding& holding, const TokenKeys& keys, int32_t end) {
+  CHECK(holding.filled_ && end <= holding.blocks_ && end >= holding.shared_);
+  if (const int32_t known = holding.shared_; known > 0) {
+    if (cache_->find(holding.key_) != holding.table(0)[known - 1]) return 0;
+    for (int32_t block = 0; block < known; ++block)
+      share_windows(holding, block, holding.table(0)[block], /*wanted=*/true);
+  }
+  share(holding, keys, end * kPageTokens);
+  return holding.shared_;
+}
+
 void SequenceMemory::release(Holding& holding) {
   if (holding.shared_ > 0) cache_->touch(holding.key_);
   if (holding.hot_end_ > 0) {
@@ -312,6 +412,7 @@ void SequenceMemory::release(Holding& holding) {
   }
   holding.hot_end_ = 0;
   holding.blocks_ = holding.shared_ = holding.kept_ = 0;
+  holding.filled_ = false;
   if (checkpoints_) checkpoints_->release(holding.checkpoints_);
   if (holding.state_ >= 0) states_.give_back(std::exchange(holding.state_, -1));
   if (holding.cross_ >= 0) cross_.give_back(std::exchange(holding.cross_, -1));
@@ -407,11 +508,12 @@ void SequenceMemory::check_states(std::span<const Holding* const> holdings) cons
   std::vector<int32_t> slots(static_cast<size_t>(states_.count()), 0);
   std::vector<const Checkpoints::Use*> uses;
   for (const Holding* holding : holdings) {
-    CHECK((holding->state_ >= 0) == has_states() && holding->kept_ <= holding->shared_);
+    CHECK((holding->state_ >= 0) == (has_states() && !holding->filled_));
+    CHECK(holding->kept_ <= holding->shared_);
     if (holding->state_ >= 0) CHECK(++slots[static_cast<size_t>(holding->state_)] == 1);
     uses.push_back(&holding->checkpoints_);
   }
-  CHECK(std::ssize(holdings) == states_.count() - states_.free_count() || !has_states());
+  CHECK(std::ranges::count(slots, 1) == states_.count() - states_.free_count());
   if (checkpoints_) checkpoints_->check(uses);
 }
 
@@ -419,11 +521,16 @@ void SequenceMemory::check_window(int32_t group, std::span<const Holding* const>
   const PagePool& pages = pool(group);
   std::vector<int32_t> holders(static_cast<size_t>(pages.page_count()), 0);
   std::vector<PageId> with_block(static_cast<size_t>(blocks()), -1);
+  int32_t filled = 0;
   for (const Holding* holding : holdings) {
     CHECK(holding->first_block(group) <= holding->blocks_);
     for (int32_t i = holding->first_block(group); i < holding->blocks_; ++i) {
       const PageId page = holding->table(group)[i];
       ++holders[static_cast<size_t>(page)];
+      if (holding->filled_) {
+        ++filled;
+        continue;
+      }
       PageId& other = with_block[static_cast<size_t>(holding->table(0)[i])];
       CHECK(other < 0 || other == page);
       other = page;
@@ -434,7 +541,7 @@ void SequenceMemory::check_window(int32_t group, std::span<const Holding* const>
     CHECK(pages.refs(page) == holders[static_cast<size_t>(page)] + (cached ? 1 : 0));
   }
   CHECK(held_pages(group) == std::ranges::count_if(holders, [](int32_t n) { return n > 0; }));
-  CHECK(held_pages(group) <= held_);
+  CHECK(held_pages(group) <= held_ + filled);
 }
 
 }  // namespace weir::kv

@@ -38,6 +38,11 @@
 // may hold too, and there is one more than sequences run at once: for what is filled although all
 // that wanted it have ended (sched/cross_fills.h). So attend_to() never lacks one.
 //
+// What comes from elsewhere (kv/disk). A holding is filled instead of computed: begin_fill() gives it
+// what the cache knows of a text and memory for what is to come, end_fill() gives the cache what has
+// come. It holds a page of the spine for each block, and of other groups what a sequence needs that
+// goes on at its end.
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
@@ -48,9 +53,11 @@
 // (4) Sequences hold at most as many pages of a window's group as blocks. A sequence gets a page of
 //     a window with one of the spine: both fresh, or both of one entry of the cache. An entry's
 //     page of the window changes only when no sequence holds the old one. So of those that hold a
-//     page of the spine all hold one page of the window, or none.
+//     page of the spine all hold one page of the window, or none. What is filled may have a fresh one
+//     for an entry that has none, and so one more for each block of a window.
 // (5) A page of a window that only the prefix cache keeps can be evicted alone. So a pool of a
-//     window with as many pages as the spine, or as window_pages_held() says, never lacks one.
+//     window with as many pages as the spine and what is filled, or as window_pages_held() says,
+//     never lacks one.
 #pragma once
 
 #include <cstdint>
@@ -104,9 +111,10 @@ class SequenceMemory {
   void attend_to(Holding& holding, const CrossKey& key);
 
   // How many of the leading blocks of `keys` a sequence of this salt would find in the cache, one
-  // page of the spine each; `chain`, as long as those that are looked for, gets the key of each.
-  int32_t known_blocks(const PrefixKey& salt, const TokenKeys& keys,
-                       std::span<PrefixKey> chain) const;
+  // page of the spine each; `chain`, as long as those that are looked for, gets the key of each, and
+  // `pages`, as long, of which groups each has a page, or a checkpoint: a bit for each pool.
+  int32_t known_blocks(const PrefixKey& salt, const TokenKeys& keys, std::span<PrefixKey> chain,
+                       std::span<uint8_t> pages) const;
 
   // Takes from the prefix cache what continues the holding, up to `tokens_max` tokens of `keys` in
   // all, whole blocks. Of its tokens `computed` are; returns how many are then. REQUIRES: so many
@@ -137,6 +145,21 @@ class SequenceMemory {
 
   // Gives everything back. What it shared counts as used now.
   void release(Holding& holding);
+
+  // The holding is to be filled with blocks of `keys`, one for each of `wanted`, which says of which
+  // groups each gets a fresh page: those of the `known` first ones that known_blocks() has just
+  // not found and that a sequence needs. False, and the holding is empty: there is no slot for a
+  // checkpoint, or not that memory with `spare` blocks besides.
+  bool begin_fill(Holding& holding, const PrefixKey& salt, const TokenKeys& keys, int32_t known,
+                  std::span<const uint8_t> wanted, int32_t spare);
+  // The slot of KvCache that a filled holding has for the checkpoint at its end.
+  // REQUIRES: it was wanted.
+  static int32_t filled_state(const Holding& holding) {
+    return holding.checkpoints_.planned().front().slot;
+  }
+  // The first `end` blocks have come, with all that was wanted of them. Returns how many of the
+  // holding's blocks are the cache's then. It is to be released.
+  int32_t end_fill(Holding& holding, const TokenKeys& keys, int32_t end);
 
   // Something in shared blocks may be wrong: no sequence takes a block from the cache that is in it
   // now. stop_sharing() is for each sequence that has begun.
@@ -194,6 +217,9 @@ class SequenceMemory {
   void hold(PageId page);
   void drop(PageId page);
   void drop_pages(Holding& holding, int32_t group, int32_t until, SideCache::Way way);
+  void leave_window(Holding& holding, int32_t group, int32_t until);
+  void hold_known(Holding& holding, const TokenKeys& keys, int32_t blocks);
+  void take_fresh(Holding& holding, int32_t group, int32_t first, int32_t end);
   void release_page(int32_t group, PageId page, SideCache::Way way);
   void check_window(int32_t group, std::span<const Holding* const> holdings) const;
   void check_hot(std::span<const Holding* const> holdings) const;

@@ -18,6 +18,7 @@ void SideCache::put(PageId entry, PageId page, bool wanted) {
   page_of_[static_cast<size_t>(entry)] = page;
   node(page).entry = entry;
   node(page).wanted = wanted;
+  node(page).step = step_;
 }
 
 PageId SideCache::lend(PageId entry) {
@@ -47,9 +48,17 @@ void SideCache::forget(PageId entry, Clock::time_point unused_since) {
 int32_t SideCache::evict(int32_t pages) {
   int32_t freed = 0;
   for (const List list : {kLeftBehind, kWanted})
-    for (; freed < pages && oldest_[list] >= 0; ++freed)
-      remove(oldest_[list], Clock::time_point::min());
+    for (; freed < pages && oldest_[list] >= 0; ++freed) {
+      const PageId page = oldest_[list];
+      if (list == kWanted && watch_) watch_(node(page).entry);
+      remove(page, Clock::time_point::min());
+    }
   return freed;
+}
+
+PageId SideCache::worth_keeping(PageId entry) const {
+  const PageId page = page_of(entry);
+  return page >= 0 && (node(page).wanted || node(page).list == kWanted) ? page : -1;
 }
 
 void SideCache::link(PageId page, List list) {

@@ -5,7 +5,8 @@
 //
 // Which page goes first, of those that no sequence holds: one that its own sequence left on its
 // way, the longest ago; then one that a sequence may want again, the least recently held: it lies
-// at the end of a text, or another text has begun alike and needed it.
+// at the end of a text, or another text has begun alike and needed it. Of these it is said that they
+// go, so that they may be kept elsewhere (kv/disk/spill.h).
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
@@ -16,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kv/page_pool.h"
@@ -52,6 +54,14 @@ class SideCache {
   // Gives up to `pages` idle pages back to the pool. Returns how many.
   int32_t evict(int32_t pages);
 
+  // Called with the entry whose page evict() is about to take, if it is one that is worth keeping.
+  void watch(std::function<void(PageId entry)> call) { watch_ = std::move(call); }
+  // Pages that are put from here on are of the step that is planned now (PrefixCache::set_steps).
+  void set_step(uint64_t planned) { step_ = planned; }
+  // The entry's page, if a sequence may want it again; -1: none. And its step.
+  PageId worth_keeping(PageId entry) const;
+  uint64_t step_of(PageId entry) const { return node(page_of(entry)).step; }
+
   // Pages that no sequence holds.
   int32_t idle_count() const { return idle_count_; }
   bool contains(PageId page) const { return node(page).entry >= 0; }
@@ -67,6 +77,7 @@ class SideCache {
     PageId older = -1;
     List list = kNone;
     bool wanted = false;
+    uint64_t step = 0;
   };
 
   Node& node(PageId page) { return nodes_[static_cast<size_t>(page)]; }
@@ -81,6 +92,8 @@ class SideCache {
   std::array<PageId, kLists> newest_{-1, -1};
   std::array<PageId, kLists> oldest_{-1, -1};
   int32_t idle_count_ = 0;
+  uint64_t step_ = 0;
+  std::function<void(PageId entry)> watch_;
 };
 
 }  // namespace weir::kv

@@ -17,6 +17,7 @@ constexpr int64_t kTail = 64;  // Bytes that kernels may read after the last row
 // Numbers between two rows in bf16: 64 bytes, so that the rows of a tile do not all fall into one
 // set of the cache where k is a power of two.
 constexpr int32_t kBf16Gap = 32;
+static_assert(kBf16Gap % kernels::kBf16Step == 0);
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -90,7 +91,7 @@ kernels::QuantRows ActivationForms::int8(int32_t k, int32_t group, int64_t at) c
 }
 
 kernels::Bf16Rows ActivationForms::bf16(int32_t k) const {
-  return {.k = k, .stride = k + kBf16Gap, .x = bf16_};
+  return {.k = k, .stride = padded(k, kBf16) + kBf16Gap, .x = bf16_};
 }
 
 int64_t ActivationForms::bytes(int64_t elements, int64_t rows, uint8_t forms) {

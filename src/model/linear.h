@@ -74,7 +74,12 @@ class ActivationForms {
   // The space as rows of k elements, from element `at` on; the whole of it.
   kernels::QuantRows int8(int32_t k, int32_t group, int64_t at) const;
   kernels::Bf16Rows bf16(int32_t k) const;
-  // Bytes for `elements` activations in at most `rows` rows.
+  // Elements that a row of k takes: in bf16 whole steps.
+  static constexpr int64_t padded(int64_t k, uint8_t forms) {
+    constexpr int64_t kStep = kernels::kBf16Step;
+    return forms & kBf16 ? (k + kStep - 1) / kStep * kStep : k;
+  }
+  // Bytes for `elements` activations, those of padded() rows, in at most `rows` rows.
   static int64_t bytes(int64_t elements, int64_t rows, uint8_t forms);
   static ActivationForms place(std::byte* memory, int64_t elements, int64_t rows, uint8_t forms);
 

@@ -40,7 +40,7 @@ int32_t ScratchPlan::add(const Asked& asked) {
 
 FormsBuffer ScratchPlan::ask_forms(int64_t k, int64_t rows_per_row, uint8_t forms) {
   const int32_t id = add({.sublayer = sublayer_,
-                          .size = {.per_row = k * rows_per_row},
+                          .size = {.per_row = ActivationForms::padded(k, forms) * rows_per_row},
                           .forms = forms,
                           .rows_per_row = rows_per_row});
   return forms_.emplace_back(FormsBuffer{id, static_cast<int32_t>(forms_.size())});

@@ -72,6 +72,7 @@ Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format
       .kv_format = kv_format,
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
       .state_bytes = layout.state_bytes(),
+      .checkpoint_bytes = layout.checkpoint_bytes(),
       .cross_bytes = layout.cross_bytes(),
       .encoded_bytes = int64_t{layout.cross_rows()} * model.spec().hidden_size *
                        static_cast<int64_t>(sizeof(float)),

@@ -95,6 +95,10 @@ Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const Me
 
 namespace {
 
+bool keeps_on_disk(const Options& options, const ModelFootprint& model) {
+  return options.disk_cache > 0 && options.prefix_cache && prompt_cache_refusal(model, {}).empty();
+}
+
 // As an option takes it, and no less.
 std::string option_bytes(int64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + "M"; }
 
@@ -110,7 +114,9 @@ class Planner {
         process_(process),
         others_(others),
         kv_cost_(model.kv_groups, model.state_bytes + model.cross_bytes,
-                 std::max(options.prefill_size, model.span_rows_max) + model.slab_rows) {}
+                 std::max(options.prefill_size, model.span_rows_max) + model.slab_rows,
+                 keeps_on_disk(options, model) ? kv::disk::loads_at_once(prompt_cache_shape(model))
+                                               : 0) {}
 
   Result<MemoryPlan> plan() const;
   ContextNeed need(int32_t context, int32_t sequences) const;
@@ -219,12 +225,10 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   }
   add_tables(plan);
   if (process_ == nullptr) add_process(plan);
-  if (options_.disk_cache > 0 && prompt_cache_refusal(model_, {}).empty()) {
-    kv::disk::PageShape shape;
-    shape.page_bytes[0] = model_.kv_groups.front().page_bytes;
-    add(plan, "disk cache", 0, kv::disk::cache_memory(shape, options_.disk_cache),
+  if (keeps_on_disk(options_, model_))
+    add(plan, "disk cache", 0,
+        kv::disk::cache_memory(prompt_cache_shape(model_), options_.disk_cache),
         "buffers, and the index of " + human_bytes(options_.disk_cache));
-  }
   if (model_.experts > 0)
     add(plan, "expert tables", kExpertTableBytes, kExpertTableBytes,
         "where they are, what to guess");

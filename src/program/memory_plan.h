@@ -40,7 +40,8 @@ struct ModelFootprint {
   kv::Format kv_format = {};
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
-  int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
+  // What a running sequence has beside its pages, in all layers, and of that what a checkpoint needs.
+  int64_t state_bytes = 0, checkpoint_bytes = 0;
   // What it attends to besides (kv::CrossNeed), in all layers, and what an encoder gives of that.
   int64_t cross_bytes = 0, encoded_bytes = 0;
   int32_t slab_rows = 0;    // Tokens of prompts that are computed beside a step.

@@ -45,13 +45,11 @@ void add_file(net::Digest& digest, const FileView& file) {
     digest.add(bytes.substr(bytes.size() / kSamples * i, kSampleBytes));
 }
 
-kv::disk::PageShape shape_of(const ModelFootprint& model) {
-  kv::disk::PageShape shape;
-  shape.page_bytes[0] = model.kv_groups.front().page_bytes;
-  return shape;
-}
-
 }  // namespace
+
+kv::disk::PageShape prompt_cache_shape(const ModelFootprint& model) {
+  return kv::disk::PageShape::of(model.kv_groups, model.checkpoint_bytes);
+}
 
 Result<std::string> prompt_cache_root(const Options& options) {
   if (!options.disk_cache_dir.empty()) return options.disk_cache_dir;
@@ -64,13 +62,8 @@ Result<std::string> prompt_cache_root(const Options& options) {
 }
 
 std::string prompt_cache_refusal(const ModelFootprint& model, const std::string& family) {
-  if (model.state_bytes > 0)
-    return family + " has layers with states, which cannot be cut into blocks";
-  if (model.kv_groups.back().hot)
-    return "keys and values become codes (--kv-cache), whose first block has numbers beside them";
-  if (model.kv_groups.size() > 1)
-    return family + " has layers that see a window only, whose keys and values do not stay";
-  if (model.kv_groups.front().page_bytes == 0) return family + " remembers nothing of its tokens";
+  const kv::disk::PageShape shape = prompt_cache_shape(model);
+  if (shape.bytes_of(shape.all()) == 0) return family + " remembers nothing of its tokens";
   return {};
 }
 
@@ -108,7 +101,7 @@ std::unique_ptr<kv::disk::DiskCache> open_prompt_cache(const Options& options,
   Result<std::unique_ptr<kv::disk::DiskCache>> cache = kv::disk::DiskCache::open(
       {.root = *root,
        .fingerprint = prompt_cache_fingerprint(options, choice, model),
-       .shape = shape_of(footprint),
+       .shape = prompt_cache_shape(footprint),
        .limits = {.bytes_max = options.disk_cache, .free_bytes_min = options.disk_reserve},
        .open_caches = &open_caches});
   if (!cache) return off(cache.error().message);
@@ -123,9 +116,15 @@ std::string prompt_cache_note(const Options& options, const ModelFootprint& mode
                               const std::string& family) {
   if (const std::string why = prompt_cache_refusal(model, family); !why.empty())
     return "not for this model: " + why;
-  const int64_t page = model.kv_groups.front().page_bytes;
+  // A whole page of a text has its place among eight in an extent, if it has no bytes of its own.
+  const kv::disk::PageShape shape = prompt_cache_shape(model);
+  constexpr int64_t kLeast = kv::disk::kBlockBytes / kv::disk::kExtentBlocksMax;
+  const int64_t page = std::max(shape.page_bytes[0], kLeast);
   const int64_t tokens = options.disk_cache / page * kv::kPageTokens;
-  const std::string each = human_bytes(page / kv::kPageTokens) + " a token";
+  std::string each = human_bytes(page / kv::kPageTokens) + " a token";
+  const int32_t blocks = std::min(kv::blocks_for(model.context_max), kv::disk::kChainBlocksMax);
+  if (const int64_t end = shape.side_bytes(blocks); end > 0)
+    each += ", and " + human_bytes(end) + " for each end of a prompt or an answer";
   if (options.disk_cache == 0) return "off (--disk-cache SIZE): " + each;
   return human_bytes(options.disk_cache) + " hold " + std::to_string(tokens) + " tokens, " + each;
 }

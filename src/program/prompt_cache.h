@@ -21,6 +21,9 @@ namespace weir {
 // --disk-cache-dir, or a folder of the user's caches. An error: there is no such place.
 Result<std::string> prompt_cache_root(const Options& options);
 
+// What blocks of this model's prompts have there.
+kv::disk::PageShape prompt_cache_shape(const ModelFootprint& model);
+
 // Why prompts of this model are not kept on disk; empty: they can be.
 std::string prompt_cache_refusal(const ModelFootprint& model, const std::string& family);
 

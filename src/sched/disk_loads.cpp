@@ -1,6 +1,7 @@
 #include "sched/disk_loads.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "base/check.h"
@@ -13,23 +14,26 @@ namespace {
 // Sequences that are looked for in one plan: the keys of a text of 128 thousand tokens take about
 // 0.3 ms.
 constexpr int32_t kLooksMax = 8;
-// Steps with fewer tokens of prompts say little about how fast those are.
-constexpr int32_t kLearnTokens = 64;
-// A new measurement counts so much of the running mean.
-constexpr double kNewShare = 0.25;
 
 }  // namespace
 
 DiskLoads::DiskLoads(kv::SequenceMemory& memory, kv::PageMemory& pages, kv::disk::DiskCache& disk,
                      int32_t context_max)
-    : memory_(memory), disk_(disk) {
-  const int32_t blocks = kv::blocks_for(context_max);
-  keys_.reserve(static_cast<size_t>(blocks));
+    : memory_(memory),
+      disk_(disk),
+      slots_(all_slots_.data(), static_cast<size_t>(kv::disk::loads_at_once(disk.shape()))) {
+  const auto blocks = static_cast<size_t>(kv::blocks_for(context_max));
+  keys_.reserve(blocks);
+  in_memory_.reserve(blocks);
+  wanted_.reserve(blocks);
   for (Slot& slot : slots_) {
-    slot.holding.reserve(static_cast<int32_t>(pages.groups().size()), blocks);
-    slot.load.keys.reserve(static_cast<size_t>(blocks));
-    slot.load.tokens.reserve(static_cast<size_t>(blocks));
-    slot.load.pages.reserve(static_cast<size_t>(blocks));
+    slot.holding.reserve(static_cast<int32_t>(pages.groups().size()), static_cast<int32_t>(blocks));
+    slot.wanted.reserve(blocks);
+    slot.load.keys.reserve(blocks);
+    slot.load.tokens.reserve(blocks);
+    slot.load.wanted.reserve(blocks);
+    for (int32_t g = 0; g < disk.shape().groups; ++g)
+      slot.load.pages[static_cast<size_t>(g)].reserve(blocks);
     slot.load.memory = &pages;
   }
 }
@@ -39,15 +43,28 @@ int32_t DiskLoads::collect() {
   for (Slot& slot : slots_) {
     if (slot.state != Slot::State::kReading || !slot.load.done.load(std::memory_order_acquire))
       continue;
-    const int32_t end = slot.load.from + slot.load.loaded;
-    memory_.share(slot.holding, slot, end * kv::kPageTokens);
-    for (int32_t block = slot.load.from; block < slot.holding.shared_blocks(); ++block)
-      memory_.cache()->set_stored(slot.holding.view().pages(0)[block]);
-    tokens += slot.load.loaded * kv::kPageTokens;
+    if (const int32_t end = blocks_come(slot); end > slot.had) {
+      const int32_t shared = memory_.end_fill(slot.holding, slot, end);
+      kv::PrefixCache& cache = *memory_.cache();
+      for (int32_t block = 0; block < shared; ++block) {
+        const kv::PageId entry = slot.holding.view().pages(0)[block];
+        const kv::disk::PageSet read = slot.wanted[static_cast<size_t>(block)];
+        cache.set_stored(entry, cache.cached(entry).stored | read);
+      }
+      tokens += (end - slot.had) * kv::kPageTokens;
+    }
     end_wait(slot);
     end_load(slot);
   }
   return tokens;
+}
+
+// Pages of the spine are of use as far as they have come; what is needed besides is for the end.
+int32_t DiskLoads::blocks_come(const Slot& slot) const {
+  const std::vector<kv::disk::PageSet>& missing = slot.load.wanted;
+  const auto first = std::ranges::find_if(missing, [](auto pages) { return pages != 0; });
+  if (first != missing.end() && disk_.shape().has_sides()) return 0;
+  return static_cast<int32_t>(first - missing.begin());
 }
 
 void DiskLoads::end_wait(Slot& slot) {
@@ -79,43 +96,58 @@ Sequence::OnDisk DiskLoads::look_for(Sequence* seq, int32_t promised) {
   if (seq->whole_prompt || seq->known < seq->length || disk_.failed()) return OnDisk::kKnown;
   if (blocks * kv::kPageTokens < kWorthTokens) return OnDisk::kKnown;
   keys_.resize(static_cast<size_t>(blocks));
-  const int32_t known = memory_.known_blocks(seq->salt, *seq, keys_);
-  if ((blocks - known) * kv::kPageTokens < kWorthTokens) return OnDisk::kKnown;
-  const std::optional<kv::disk::Store::Found> found = disk_.find(keys_, known);
+  in_memory_.resize(keys_.size());
+  wanted_.resize(keys_.size());
+  const int32_t known = memory_.known_blocks(seq->salt, *seq, keys_, in_memory_);
+  const int32_t had = disk_.shape().last_end(in_memory_);
+  if ((blocks - had) * kv::kPageTokens < kWorthTokens) return OnDisk::kKnown;
+  const std::optional<kv::disk::Store::Found> found = disk_.find(keys_, in_memory_, wanted_);
   if (!found) return OnDisk::kUnknown;
-  if (!worth_reading(*found)) return OnDisk::kKnown;
+  if (!worth_reading(*found, had)) return OnDisk::kKnown;
   Slot* const slot = free_slot();
   if (slot == nullptr) return OnDisk::kUnknown;
 
-  memory_.begin(slot->holding, seq->salt);
-  (void)memory_.match(slot->holding, *seq, 0, known * kv::kPageTokens);
-  const int32_t from = slot->holding.blocks(), end = known + found->blocks;
-  if (blocks_wanted(seq) - from + promised > memory_.available()) {
-    memory_.release(slot->holding);
+  const auto end = static_cast<size_t>(found->end);
+  slot->had = had;
+  slot->wanted.assign(wanted_.begin(), wanted_.begin() + found->end);
+  const int32_t spare = std::max(0, blocks_wanted(seq) - found->end) + promised;
+  if (!memory_.begin_fill(slot->holding, seq->salt, *seq, known, slot->wanted, spare))
     return OnDisk::kLacksMemory;
-  }
-  memory_.grow(slot->holding, end * kv::kPageTokens);
   kv::disk::DiskCache::Load& load = slot->load;
   load.salt = seq->salt;
-  load.from = from;
-  load.keys.assign(keys_.begin(), keys_.begin() + end);
-  load.tokens.resize(static_cast<size_t>(end));
-  for (int32_t block = 0; block < end; ++block)
+  load.keys.assign(keys_.begin(), keys_.begin() + found->end);
+  load.tokens.resize(end);
+  for (int32_t block = 0; block < found->end; ++block)
     seq->read(block, load.tokens[static_cast<size_t>(block)]);
-  const int32_t* const table = slot->holding.view().pages(0);
-  load.pages.assign(table + from, table + end);
+  load.wanted = slot->wanted;
+  give_places(*slot);
   slot->seq = seq;
   slot->arrival = seq->arrival;
   slot->state = Slot::State::kBegun;
   return OnDisk::kComing;
 }
 
-bool DiskLoads::worth_reading(const kv::disk::Store::Found& found) const {
-  const int32_t tokens = found.blocks * kv::kPageTokens;
-  if (tokens < kWorthTokens) return false;
-  const double bytes_a_second = disk_.read_bytes_a_second();
-  if (bytes_a_second == 0 || prompt_rate_ == 0) return true;
-  return static_cast<double>(found.bytes) / bytes_a_second < tokens / prompt_rate_;
+// Where what is wanted is to lie.
+void DiskLoads::give_places(Slot& slot) const {
+  kv::disk::DiskCache::Load& load = slot.load;
+  const kv::MemoryView view = slot.holding.view();
+  const int32_t states = load.memory->checkpoint_group();
+  for (int32_t g = 0; g < disk_.shape().groups; ++g) {
+    std::vector<kv::PageId>& pages = load.pages[static_cast<size_t>(g)];
+    if (g != states) {
+      pages.assign(view.pages(g), view.pages(g) + slot.wanted.size());
+      continue;
+    }
+    pages.assign(slot.wanted.size(), -1);
+    if (kv::disk::has_page(slot.wanted.back(), g))
+      pages.back() = kv::SequenceMemory::filled_state(slot.holding) -
+                     load.memory->state_slots().running;
+  }
+}
+
+bool DiskLoads::worth_reading(const kv::disk::Store::Found& found, int32_t had) const {
+  const int32_t tokens = (found.end - had) * kv::kPageTokens;
+  return tokens >= kWorthTokens && disk_.pays(found.bytes, tokens);
 }
 
 DiskLoads::Slot* DiskLoads::free_slot() {
@@ -139,12 +171,6 @@ void DiskLoads::finish() {
     end_wait(slot);
     end_load(slot);
   }
-}
-
-void DiskLoads::learn(int32_t tokens, double seconds) {
-  if (tokens < kLearnTokens || seconds <= 0) return;
-  const double rate = tokens / seconds;
-  prompt_rate_ = prompt_rate_ == 0 ? rate : prompt_rate_ + kNewShare * (rate - prompt_rate_);
 }
 
 bool DiskLoads::active() const {

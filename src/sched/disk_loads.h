@@ -3,11 +3,13 @@
 // another had computed it; meanwhile others go on.
 //
 // What is missing must be worth it: at least kWorthTokens tokens, and read faster than they would
-// be computed, as far as both are measured.
+// be computed, as far as both are measured, with the bytes of all that is to be read: also of what a
+// sequence needs besides to go on where they end (kv/disk/page_shape.h).
 //
 // A load holds the blocks that it fills, like a sequence; when it is done they go to the prefix
-// cache. It begins in a plan, where it gets its pages, and they are written once all steps that
-// were planned before have run: until then one of those may still use them.
+// cache. Where something is needed besides they go there only if all has come. It begins in a plan,
+// where it gets its pages, and they are written once all steps that were planned before have run:
+// until then one of those may still use them.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 #pragma once
@@ -45,9 +47,6 @@ class DiskLoads {
   // Waits for what is being read; none begins any more.
   void finish();
 
-  // A prompt's tokens were computed in so many seconds.
-  void learn(int32_t tokens, double seconds);
-
   // Some blocks are held by loads; all of those are being read.
   bool active() const;
   bool reading() const;
@@ -59,6 +58,8 @@ class DiskLoads {
     enum class State : uint8_t { kFree, kBegun, kReading } state = State::kFree;
     kv::Holding holding;
     kv::disk::DiskCache::Load load;
+    std::vector<kv::disk::PageSet> wanted;  // Of each block, as it began.
+    int32_t had = 0;  // Blocks after which a sequence could go on without it.
     Sequence* seq = nullptr;  // May have ended since: then `arrival` is another.
     uint64_t arrival = 0;
 
@@ -68,16 +69,20 @@ class DiskLoads {
   };
 
   Sequence::OnDisk look_for(Sequence* seq, int32_t promised);
-  bool worth_reading(const kv::disk::Store::Found& found) const;
+  bool worth_reading(const kv::disk::Store::Found& found, int32_t had) const;
+  int32_t blocks_come(const Slot& slot) const;
+  void give_places(Slot& slot) const;
   Slot* free_slot();
   static void end_wait(Slot& slot);
   void end_load(Slot& slot);
 
   kv::SequenceMemory& memory_;
   kv::disk::DiskCache& disk_;
-  std::array<Slot, kv::disk::DiskCache::kLoadsMax> slots_;
-  std::vector<kv::PrefixKey> keys_;  // Scratch.
-  double prompt_rate_ = 0;           // Tokens a second; 0: not measured.
+  std::array<Slot, kv::disk::kLoadsMax> all_slots_;
+  const std::span<Slot> slots_;  // Those that are used.
+  // Scratch: of each block that is looked for.
+  std::vector<kv::PrefixKey> keys_;
+  std::vector<kv::disk::PageSet> in_memory_, wanted_;
 };
 
 }  // namespace weir::sched

@@ -227,7 +227,7 @@ void Engine::Impl::execute(StepBuffer& step) {
   const double taken = seconds_since(begin);
   speculation.follow(step, *spare, taken);
   builder.learn(step.step, taken);
-  if (state.loads) state.loads->learn(step.step.prefill_tokens, taken);
+  if (state.disk != nullptr) state.disk->learn_prompts(step.step.prefill_tokens, taken);
   state.stats.steps.add();
   state.stats.step_time.observe(taken);
   state.stats.step_tokens.observe(static_cast<double>(step.batch.rows()));

@@ -51,8 +51,7 @@ struct EngineOptions {
   std::function<void()> on_rest{};
   SpeculationOptions speculation{};
   int64_t image_cache_bytes = 0;  // Features of media (--image-cache).
-  // Null: no block of the prefix cache is kept on disk. Outlives the engine. Only for models whose
-  // layers all remember every token, of which memory has one group (kv/disk/disk_cache.h).
+  // Null: no block of the prefix cache is kept on disk. Outlives the engine.
   kv::disk::DiskCache* disk = nullptr;
   // The disk is needed for experts: nothing is written while sequences run.
   bool disk_is_shared = false;

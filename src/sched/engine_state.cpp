@@ -31,9 +31,10 @@ int32_t context_of(const EngineOptions& options, const exec::ExecutorFacts& fact
   return std::min(options.context_max, facts.context_max);
 }
 
-kv::MemoryLoad load_of(const Limits& limits) {
+kv::MemoryLoad load_of(const Limits& limits, const kv::disk::DiskCache* disk) {
   return {.running_max = limits.running_max,
-          .rows_max = limits.rows_max() + limits.slab_tokens_max};
+          .rows_max = limits.rows_max() + limits.slab_tokens_max,
+          .loads = disk == nullptr ? 0 : kv::disk::loads_at_once(disk->shape())};
 }
 
 }  // namespace
@@ -54,7 +55,6 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
                 static_cast<int32_t>(pages.groups().size())) {
   CHECK(context_max > 0);
   if (disk != nullptr) {
-    CHECK(pages.groups().size() == 1 && !memory.has_states());
     handle.keeps_on_disk_.store(true, std::memory_order_relaxed);
     scheduler.use_disk(loads.emplace(memory, pages, *disk, context_max));
   }
@@ -70,9 +70,12 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
   // A slice may stand further on by drafts of the step before. Those and its own rows are at most a
   // page, so of a window it holds no page more than window_pages_held() counts.
   static_assert(DraftSource::kDraftsMax + 1 + DraftSource::kDraftsMax <= kv::kPageTokens);
-  for (const kv::PageGroup& group : pages.groups())  // No sequence ever waits for a window's page.
-    CHECK((!group.hot && group.pages >= memory.blocks()) ||
-          group.pages >= kv::window_pages_held(group.window, load_of(limits)));
+  const kv::MemoryLoad load = load_of(limits, disk);
+  for (const kv::PageGroup& group : pages.groups()) {  // None ever waits for a window's page.
+    const int64_t loaded = group.window == 0 ? 0 : kv::window_pages_loaded(group.window, load);
+    CHECK((!group.hot && group.pages >= memory.blocks() + loaded) ||
+          group.pages >= kv::window_pages_held(group.window, load));
+  }
 }
 
 void EngineState::finish(Sequence* seq, FinishReason reason) {

@@ -1,7 +1,8 @@
 """The prompt cache on disk: after a restart a prompt is read instead of computed, and the answer is the same to the bit;
 what changes an answer, or is another caller's, is not shared; `weir cache`."""
-import json, os, signal, stat, subprocess, tempfile, time, unittest
+import json, os, shutil, signal, stat, subprocess, tempfile, time, unittest
 
+import family_model
 from adapter_test import write_adapter
 from several_models import SeveralModels, ask as ask_model
 from weir_server import SOURCE, WEIR, Server, eventually
@@ -9,6 +10,8 @@ from weir_server import SOURCE, WEIR, Server, eventually
 BYTES_A_TOKEN = 4096  # Of weir-tiny-moe, in f16.
 # About 1,300 tokens each; the context has 2,048.
 PROMPTS = [f"Story {topic}. " + f"Once there was number {topic}, and it was the number {topic}. " * 75 for topic in range(3)]
+# The same for models whose tokens are bytes.
+BYTES = [f"Story {topic}. " + f"There was number {topic}, and it was number {topic}. " * 33 for topic in range(2)]
 
 
 def ask(server, prompt, headers=None, **more):
@@ -148,10 +151,59 @@ class DiskCache(unittest.TestCase):
             ask(server, PROMPTS[0])
         self.assertEqual(os.listdir(self.root), [])
 
-    def test_models_that_keep_states_are_refused_by_name(self):
-        model = f"{SOURCE}/tests/data/families/mamba2_biased"
-        told = subprocess.run([WEIR, "info", "--model", model], capture_output=True, text=True).stdout
-        self.assertRegex(told, r"prompt cache on disk: not for this model: \w+ has layers with states")
+    def test_codes_are_kept(self):
+        for kv_format in ("int8", "tq4", "tq3"):
+            with self.subTest(kv_format):
+                self.check_that_a_restart_changes_nothing("weir-tiny-moe", PROMPTS, "--kv-cache", kv_format)
+
+    def test_windows_and_states_are_kept_where_texts_end(self):
+        """After a restart: the same prompts, and a conversation that goes on from the end of an answer."""
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        for family, *options in (("gpt_oss",), ("gemma3_text_linear_rope", "--kv-cache", "int8"), ("mamba2_biased",),
+                                 ("qwen3_next",), ("qwen3_next", "--speculative", "off"), ("lfm2_biased",)):
+            with self.subTest(family, options=options):
+                model = os.path.join(folder, family)
+                if not os.path.exists(model):
+                    family_model.write(family, model)
+                self.check_that_a_restart_changes_nothing(family, BYTES, "--model", model, *options)
+
+    def check_that_a_restart_changes_nothing(self, model, prompts, *options):
+        shutil.rmtree(self.root, ignore_errors=True)
+        with self.server(*options) as server:
+            before = [ask(server, prompt, model=model) for prompt in prompts]
+            more = [prompt + choice["text"] + " And then?" for prompt, (choice, _, _) in zip(prompts, before)]
+            self.assertEqual(server.terminate(), 0)
+        with self.server("--no-prefix-cache", *options) as server:
+            for prompt, (choice, _, _) in zip(prompts, before):
+                self.assertEqual(ask(server, prompt, model=model)[0], choice)
+            computed = [ask(server, prompt, model=model)[0] for prompt in more]
+            self.assertEqual(server.terminate(), 0)
+        with self.server(*options) as server:
+            for prompt, (choice, _, tokens) in zip(prompts, before):
+                again, cached, _ = ask(server, prompt, model=model)
+                self.assertEqual(again, choice)
+                self.assertGreaterEqual(cached, (tokens - 1) // 32 * 32, "all whole blocks before the last token")
+            for prompt, choice in zip(more, computed):
+                again, cached, _ = ask(server, prompt, model=model)
+                self.assertEqual(again, choice)
+                self.assertGreater(cached, 1000)
+            self.assertGreater(server.metric("weir_disk_cache_hit_tokens_total"), 1000 * len(prompts))
+            self.assertEqual(server.metric("weir_disk_cache_corrupt_extents_total"), 0)
+            server.process.send_signal(signal.SIGKILL)
+            server.process.wait()
+        with self.server(*options) as server:
+            for prompt, (choice, _, _) in zip(prompts, before):
+                again, cached, _ = ask(server, prompt, model=model)
+                self.assertEqual(again, choice)
+                self.assertGreater(cached, 1000, "what a server has read is still there after it is killed")
+
+    def test_what_an_end_takes_is_told(self):
+        told = lambda family: subprocess.run([WEIR, "info", "--model", f"{family_model.FAMILIES}/{family}"],
+                                             capture_output=True, text=True).stdout
+        self.assertRegex(told("mamba2_biased"),
+                         r"prompt cache on disk: off \(--disk-cache SIZE\): \S+ \w+ a token, and \S+ \w+ for each end of a prompt or")
+        self.assertIn("for each end of a prompt or an answer", told("gpt_oss"))
+        self.assertNotIn("for each end", told("llama"))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "kernels/cpu_features.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/isa.h"
 #include "kernels/quant_weights.h"
@@ -175,6 +176,44 @@ TEST(AmxTile, KernelsOnEmulatedTilesHaveScalarsBits) {
       }
     }
   }
+}
+
+// Float weights of any k: the last step of 32 ends with zeros.
+TEST(AmxTile, FloatProductsOfAnyWidthHaveScalarsBits) {
+  if (!cpu_features().fast_bf16 && !cpu_features().amx)
+    GTEST_SKIP() << "this machine lacks AVX512-BF16: " << processor_name();
+  Ops tiles = ops_for(detect_isa());
+  if (!cpu_features().amx) amx::fill_gemm_bf16_emulated(tiles);
+  const Ops& scalar = ops_for(Isa::kScalar);
+  Aligned<uint8_t> scratch(static_cast<size_t>(kScratchBytes));
+  constexpr int32_t kRows = 37, kIndex[kRows] = {3, 1, 36, 0};
+  for (const auto& [n, k] : {std::pair{16, 1}, {33, 31}, {48, 588}, {20, 1063}, {130, 72},
+                             {16, 4304}})
+    for (const FloatType type : {FloatType::kBF16, FloatType::kF16}) {
+      const std::vector<float> x = random_floats(static_cast<size_t>(kRows * k), 7);
+      std::vector<uint8_t> numbers;
+      for (const float w : random_floats(static_cast<size_t>(n * k), 8))
+        append_float(numbers, type, w);
+      const FloatMatrix w = {.n = n, .k = k, .type = type, .rows = numbers.data()};
+      // What is there before must not be read.
+      Bf16Buffer expected_rows(kRows, k), rows(kRows, k);
+      for (const Bf16Buffer* buffer : {&expected_rows, &rows})
+        std::memset(buffer->rows().x, 0xff, static_cast<size_t>(kRows * buffer->rows().stride) * 2);
+      scalar.round_rows(x.data(), k, kRows, k, expected_rows.rows());
+      tiles.round_rows(x.data(), k, kRows, k, rows.rows());
+      ASSERT_EQ(std::memcmp(rows.x().data(), expected_rows.x().data(), 2 * rows.x().size()), 0)
+          << "k " << k;
+      for (const int32_t* index : {static_cast<const int32_t*>(nullptr), kIndex}) {
+        std::vector<float> expected(static_cast<size_t>(kRows * n), 1), found(expected.size(), 2);
+        GemmRange range = {.index = index, .rows = kRows, .end = n, .y_stride = n};
+        range.y = expected.data();
+        scalar.gemm_float_bf16(w, rows.rows(), range, scratch.data());
+        range.y = found.data();
+        tiles.gemm_float_bf16(w, rows.rows(), range, scratch.data());
+        ASSERT_EQ(std::memcmp(expected.data(), found.data(), found.size() * sizeof(float)), 0)
+            << n << " x " << k;
+      }
+    }
 }
 
 }  // namespace

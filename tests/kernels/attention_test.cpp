@@ -13,6 +13,7 @@
 
 #include "base/dtype.h"
 #include "isas.h"
+#include "kernels/isa.h"
 
 namespace weir::kernels {
 namespace {
@@ -321,6 +322,7 @@ const std::vector<Case> kCases = {
 struct Way {
   const Ops* ops;
   bool prompt;
+  bool emulated = false;  // Tiles in memory.
 
   // Rounding to bf16 dwarfs the rest.
   double tolerance(double rest) const { return prompt ? 2e-2 : rest; }
@@ -333,12 +335,21 @@ std::vector<Way> ways() {
   if (isa_available(Isa::kAmx)) tables.push_back(&ops_for(Isa::kAmx));
   for (const Ops* ops : tables)
     if (ops->attend_prompt != ops->attend) all.push_back({ops, true});
+  if (all.back().prompt) {  // The processor has products of bf16.
+    static const Ops emulated = [] {
+      Ops ops = ops_for(Isa::kAvx512);
+      amx::fill_attention_emulated(ops);
+      return ops;
+    }();
+    all.push_back({&emulated, true, true});
+  }
   return all;
 }
 
 class Attention : public testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(Isas, Attention, testing::ValuesIn(ways()), [](const auto& way) {
-  return std::string(isa_name(way.param.ops->isa)) + (way.param.prompt ? "_prompt" : "");
+  return std::string(way.param.emulated ? "emulated" : isa_name(way.param.ops->isa)) +
+         (way.param.prompt ? "_prompt" : "");
 });
 
 TEST_P(Attention, IsItsFormulaForEachRowAlone) {

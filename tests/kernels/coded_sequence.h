@@ -35,13 +35,14 @@ struct CodedShape {
   bool chunks = false;
   float softcap = 0;
   bool sinks = false;
+  int32_t span_begin = 0, span_end = 0;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const CodedShape& s) {
   return out << "kv_heads " << s.kv_heads << " group " << s.group << " dims " << s.k_dim << ", "
              << s.v_dim << " bits " << s.k_bits << ", " << s.v_bits << " tokens " << s.tokens
              << (s.chunks ? " chunks " : " window ") << s.window << " softcap " << s.softcap
-             << " sinks " << s.sinks;
+             << " sinks " << s.sinks << " span " << s.span_begin << " to " << s.span_end;
 }
 
 class CodedSequence {
@@ -97,14 +98,20 @@ class CodedSequence {
     a.softcap = shape_.softcap;
     a.window = shape_.window;
     a.chunks = shape_.chunks;
+    a.span_begin = shape_.span_begin;
+    a.span_end = shape_.span_end;
     a.sinks = shape_.sinks ? sinks.data() + kv_head * shape_.group : nullptr;
     a.scratch = scratch();
     return a;
   }
 
   std::vector<float> attend(const Ops& ops, int32_t first, int32_t rows, int32_t kv_head) {
+    return attend(coded_ops_for(ops.isa).attend, first, rows, kv_head);
+  }
+  std::vector<float> attend(decltype(CodedOps::attend) kernel, int32_t first, int32_t rows,
+                            int32_t kv_head) {
     std::vector<float> out;
-    coded_ops_for(ops.isa).attend(coded, hot, hot_pages.data(), args(first, rows, kv_head, out));
+    kernel(coded, hot, hot_pages.data(), args(first, rows, kv_head, out));
     return out;
   }
 

@@ -99,7 +99,11 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
   const AttendArgs args = s.args(position, 1, kv_head, unused);
   const float* const q = args.q + int64_t{h} * shape.k_dim;
   const int32_t window = shape.chunks ? position % shape.window + 1 : shape.window;
-  const int32_t begin = window > 0 ? std::max(0, position + 1 - window) : 0;
+  int32_t begin = window > 0 ? std::max(0, position + 1 - window) : 0, end = position + 1;
+  if (position >= shape.span_begin && position < shape.span_end) {
+    begin = std::min(begin, shape.span_begin);
+    end = shape.span_end;
+  }
   const int32_t own = position / kPageTokens;
   const CodedOps& scalar = coded_ops_for(Isa::kScalar);
   std::vector<float> turned(q, q + shape.k_dim);
@@ -115,7 +119,7 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
         kv_head * s.hot.head_bytes;
     return half_of(head, static_cast<int32_t>(index));
   };
-  for (int32_t j = begin; j <= position; ++j) {
+  for (int32_t j = begin; j < end; ++j) {
     double dot = 0;
     for (int32_t i = 0; i < shape.k_dim; ++i)
       dot += as_codes(j)
@@ -128,7 +132,7 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
     max = std::max(max, dot);
   }
   double sum = shape.sinks ? std::exp(args.sinks[h] - max) : 0;
-  for (int32_t j = begin; j <= position; ++j) {
+  for (int32_t j = begin; j < end; ++j) {
     const double p = std::exp(scores[static_cast<size_t>(j - begin)] - max);
     sum += p;
     for (int32_t i = 0; i < shape.v_dim; ++i)
@@ -145,26 +149,32 @@ std::vector<double> decoded_attention(CodedSequence& s, const CodedShape& shape,
   return out;
 }
 
-// Queries and weights of so many bits: by the root of the squares, at most 2 % (1 % of the queries,
-// 1 % of the weights), far below what codes themselves lose.
+// How far attention of one row of a KV head is from that, by the root of the squares.
+double distance(CodedSequence& s, const CodedShape& shape, decltype(CodedOps::attend) kernel,
+                int32_t position, int32_t head) {
+  const std::vector<float> out = s.attend(kernel, position, 1, head);
+  double error = 0, size = 0;
+  for (int32_t h = 0; h < shape.group; ++h) {
+    const std::vector<double> exact = decoded_attention(s, shape, position, head, h);
+    for (int32_t i = 0; i < shape.v_dim; ++i) {
+      const double x = exact[static_cast<size_t>(i)];
+      const double d = out[static_cast<size_t>(h * shape.v_dim + i)] - x;
+      error += d * d;
+      size += x * x;
+    }
+  }
+  return std::sqrt(error / size);
+}
+
+// Queries and weights of so many bits: at most 2 % (1 % of the queries, 1 % of the weights), far
+// below what codes themselves lose.
 TEST_P(CodedTest, AttentionIsThatOfWhatCodesStandFor) {
   for (const CodedShape& shape : kShapes) {
     CodedSequence s(*GetParam(), shape, 5, 1);
     for (const int32_t position : {0, 31, 32, 63, 64, 70, shape.tokens - 1})
-      for (int32_t head = 0; head < shape.kv_heads; ++head) {
-        const std::vector<float> out = s.attend(*GetParam(), position, 1, head);
-        double error = 0, size = 0;
-        for (int32_t h = 0; h < shape.group; ++h) {
-          const std::vector<double> exact = decoded_attention(s, shape, position, head, h);
-          for (int32_t i = 0; i < shape.v_dim; ++i) {
-            const double x = exact[static_cast<size_t>(i)];
-            const double d = out[static_cast<size_t>(h * shape.v_dim + i)] - x;
-            error += d * d;
-            size += x * x;
-          }
-        }
-        EXPECT_LE(std::sqrt(error / size), 0.02) << shape << " position " << position;
-      }
+      for (int32_t head = 0; head < shape.kv_heads; ++head)
+        EXPECT_LE(distance(s, shape, codes().attend, position, head), 0.02)
+            << shape << " position " << position;
   }
 }
 
@@ -243,6 +253,139 @@ TEST_P(CodedTest, WhatIsNotFiniteSpoilsWhoSeesIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, CodedTest, testing::ValuesIn(available_ops()), name_of);
+
+// --- attend_prompt where it is another function, and over tiles that are emulated in memory.
+
+struct PromptWay {
+  const char* name;
+  const Ops* ops;
+  decltype(CodedOps::attend) kernel;
+};
+
+std::vector<PromptWay> prompt_ways() {
+  std::vector<PromptWay> all;
+  for (const Isa isa : {Isa::kAvx512, Isa::kAmx}) {
+    if (!isa_available(isa)) continue;
+    const Ops& ops = ops_for(isa);
+    if (ops.attend_prompt != ops.attend)
+      all.push_back({isa == Isa::kAmx ? "amx" : "avx512", &ops, coded_ops_for(isa).attend_prompt});
+  }
+  if (!all.empty()) {  // The processor has products of bf16.
+    CodedOps emulated;
+    amx::fill_coded_attention_emulated(emulated);
+    all.push_back({"emulated", &ops_for(Isa::kAvx512), emulated.attend_prompt});
+  }
+  return all;
+}
+
+class CodedPrompt : public testing::TestWithParam<PromptWay> {};
+INSTANTIATE_TEST_SUITE_P(Ways, CodedPrompt, testing::ValuesIn(prompt_ways()),
+                         [](const auto& way) { return std::string(way.param.name); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CodedPrompt);
+
+// All have tiles but the last two.
+constexpr std::array<CodedShape, 12> kPromptShapes = {{
+    {.tokens = 100},
+    {.kv_heads = 2, .group = 2, .k_dim = 128, .v_dim = 128, .tokens = 600},
+    {.kv_heads = 2, .group = 3, .v_bits = 3, .tokens = 331},
+    {.group = 4, .k_dim = 96, .v_dim = 160, .v_bits = 3, .tokens = 290, .window = 70},
+    {.group = 8, .k_dim = 128, .v_dim = 128, .tokens = 300, .sinks = true},
+    {.group = 5, .k_dim = 32, .v_dim = 256, .k_bits = 8, .v_bits = 8, .tokens = 200},
+    {.kv_heads = 2, .k_dim = 128, .v_dim = 64, .k_bits = 8, .v_bits = 8, .tokens = 300},
+    {.group = 7, .k_dim = 224, .v_dim = 192, .tokens = 200, .window = 33},
+    {.group = 2, .tokens = 400, .window = 100, .chunks = true},
+    {.group = 3, .tokens = 700, .span_begin = 240, .span_end = 540},
+    {.group = 5, .k_dim = 68, .v_dim = 76, .v_bits = 3, .tokens = 200, .sinks = true},
+    {.group = 2, .tokens = 150, .softcap = 5},
+}};
+
+// Queries, keys, weights and values are rounded to 8 bits: a half of 2^-8 each at most, a third of
+// that by the root of the squares. Where there are no tiles, 2 % as above.
+TEST_P(CodedPrompt, IsThatOfWhatCodesStandFor) {
+  for (const CodedShape& shape : kPromptShapes) {
+    const bool tiles = shape.k_dim % 32 == 0 && shape.softcap == 0;
+    CodedSequence s(*GetParam().ops, shape, 5, 1);
+    for (const int32_t position : {64, 70, 95, 96, shape.tokens / 2 + 14, shape.tokens - 1})
+      for (int32_t head = 0; head < shape.kv_heads; ++head)
+        EXPECT_LE(distance(s, shape, GetParam().kernel, position, head), tiles ? 0.008 : 0.02)
+            << shape << " position " << position;
+  }
+}
+
+TEST_P(CodedPrompt, GivesARowTheSameBitsInAnyChunk) {
+  std::mt19937 random(3);
+  for (const CodedShape& shape : kPromptShapes) {
+    CodedSequence s(*GetParam().ops, shape, 9, 1);
+    const int32_t first = kFirstToSeeCodes, width = shape.group * shape.v_dim;
+    const std::vector<float> whole = s.attend(GetParam().kernel, first, shape.tokens - first, 0);
+    for (int32_t begin = first; begin < shape.tokens;) {
+      const int32_t rows =
+          std::min(shape.tokens - begin, 1 + static_cast<int32_t>(random() % 90));
+      const std::vector<float> part = s.attend(GetParam().kernel, begin, rows, 0);
+      ASSERT_EQ(std::memcmp(part.data(), whole.data() + (begin - first) * width,
+                            part.size() * sizeof(float)),
+                0)
+          << shape << " rows " << begin << " to " << begin + rows;
+      begin += rows;
+    }
+  }
+}
+
+// More queries than the scratch memory holds.
+TEST_P(CodedPrompt, GivesARowTheSameBitsInAVeryLongChunk) {
+  const CodedShape shape = {.group = 20, .k_dim = 32, .v_dim = 256, .tokens = 400};
+  CodedSequence s(*GetParam().ops, shape, 9, 1);
+  const int32_t first = 70, width = shape.group * shape.v_dim;
+  const std::vector<float> whole = s.attend(GetParam().kernel, first, 330, 0);
+  for (int32_t row = first; row < shape.tokens; row += 11) {
+    const std::vector<float> alone = s.attend(GetParam().kernel, row, 1, 0);
+    ASSERT_TRUE(std::equal(alone.begin(), alone.end(), whole.begin() + (row - first) * width))
+        << "row " << row;
+  }
+}
+
+TEST_P(CodedPrompt, ReadsNothingThatNoRowSees) {
+  const CodedShape shape = {.group = 2, .tokens = 200, .window = 50};
+  CodedSequence s(*GetParam().ops, shape, 11);
+  const std::vector<float> before = s.attend(GetParam().kernel, 150, 31, 0);
+  // 101 to 180: of blocks 3 and 4 codes, of 4 and 5 numbers.
+  for (const int32_t block : {0, 1, 2, 5, 6})
+    std::memset(const_cast<uint8_t*>(s.head(block, 0)), 0xff,
+                static_cast<size_t>(s.coded.head_bytes));
+  for (const int32_t block : {0, 1, 2, 3, 6})
+    std::memset(s.hot.base + s.hot_pages[static_cast<size_t>(block)] * s.hot.page_bytes, 0xff,
+                static_cast<size_t>(s.hot.page_bytes));
+  for (const size_t block : {0, 1, 2, 6}) s.pages[block] = s.hot_pages[block] = -1;
+  EXPECT_EQ(s.attend(GetParam().kernel, 150, 31, 0), before);
+}
+
+TEST_P(CodedPrompt, WhatIsNotFiniteSpoilsWhoSeesIt) {
+  const CodedShape shape = {.group = 2, .tokens = 100};
+  for (const bool value : {false, true}) {
+    CodedSequence s(*GetParam().ops, shape, 13);
+    const uint16_t nan = 0x7e00;
+    const int64_t at = value ? int64_t{shape.k_dim} * kPageTokens + 5 * shape.v_dim + 7
+                             : int64_t{7} * kPageTokens + 5;
+    std::memcpy(s.hot.base + s.hot_pages[1] * s.hot.page_bytes + 2 * at, &nan, 2);
+    s.encode(*GetParam().ops, 1);
+    for (const float x : s.attend(GetParam().kernel, 99, 1, 0)) EXPECT_TRUE(std::isnan(x));
+  }
+}
+
+TEST(CodedPrompts, RowsOfTheFirstTwoBlocksAreThoseOfNumbers) {
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+    if (!isa_available(isa)) continue;
+    const CodedShape shape = {.group = 2, .tokens = 100};
+    CodedSequence s(ops_for(isa), shape, 15, 1);
+    const std::vector<float> out =
+        s.attend(coded_ops_for(isa).attend_prompt, 0, kFirstToSeeCodes, 0);
+    std::vector<float> expected;
+    AttendArgs args = s.args(0, kFirstToSeeCodes, 0, expected);
+    args.pages = s.hot_pages.data();
+    ops_for(isa).attend_prompt(s.hot, args);
+    EXPECT_EQ(out, expected) << isa_name(isa);
+  }
+}
 
 // --- What codes lose, of the kernels of this machine: they give the same bits on every ISA.
 

@@ -175,13 +175,15 @@ class QuantBuffer {
 class Bf16Buffer {
  public:
   Bf16Buffer(int32_t rows, int32_t k)
-      : x_(static_cast<size_t>(int64_t{rows} * (k + kGap))),
-        rows_{.k = k, .stride = int64_t{k} + kGap, .x = x_.data()} {}
+      : x_(static_cast<size_t>(rows * stride(k))),
+        rows_{.k = k, .stride = stride(k), .x = x_.data()} {}
   const Bf16Rows& rows() const { return rows_; }
   const Aligned<uint16_t>& x() const { return x_; }
 
  private:
-  static constexpr int32_t kGap = 32;
+  static constexpr int64_t stride(int32_t k) {
+    return (int64_t{k} + kBf16Step - 1) / kBf16Step * kBf16Step + kBf16Step;
+  }
   Aligned<uint16_t> x_;
   Bf16Rows rows_;
 };

@@ -163,6 +163,10 @@ TEST(MemoryLayout, AWindowHasNeverMorePagesThanTheSpine) {
   const std::vector<int32_t> counts = page_counts(layout.groups(), 8000, load);
   EXPECT_EQ(counts[0], 8000);
   EXPECT_EQ(counts[1], 8 * (16 + 2) + 16 + 1000);
+  // But for texts that come from disk.
+  const MemoryLoad loading = {.running_max = 8, .rows_max = 512, .loads = 2};
+  EXPECT_EQ(page_counts(layout.groups(), 20, loading), (std::vector<int32_t>{20, 20 + 2 * 16}));
+  EXPECT_EQ(page_counts(layout.groups(), 8000, loading)[1], counts[1] + 2 * 16);
 }
 
 }  // namespace

@@ -121,17 +121,19 @@ TEST(SequenceMemory, AMatchNeedsTheFirstBlocksHotPage) {
   memory.check();
 }
 
-constexpr Simulation::Crowd kCrowd = {.running = 5, .rows = 90, .blocks = 11};
+constexpr Simulation::Crowd kCrowd = {.running = 5, .rows = 90, .blocks = 11, .fills = 2};
 
 // Pools as small as the bound lets them be.
 Simulation simulation_of(uint32_t seed) {
   constexpr MemoryLoad kLoad = {.running_max = kCrowd.running,
-                                .rows_max = kCrowd.running * kCrowd.rows};
+                                .rows_max = kCrowd.running * kCrowd.rows,
+                                .loads = kCrowd.fills};
   const int32_t blocks = 20 + static_cast<int32_t>(seed % 5) * 11;
   std::vector<PageGroup> groups = {{0, blocks}};
   for (const int32_t window : seed % 2 == 0 ? std::vector{100, 33} : std::vector{64})
-    groups.push_back({window, static_cast<int32_t>(
-                                  std::min<int64_t>(blocks, window_pages_held(window, kLoad)))});
+    groups.push_back(
+        {window, static_cast<int32_t>(std::min(blocks + window_pages_loaded(window, kLoad),
+                                               window_pages_held(window, kLoad)))});
   if (seed % 3 == 0)
     groups.push_back(
         {1, static_cast<int32_t>(window_pages_held(1, kLoad)) + kCrowd.running + 2, /*hot=*/true});
@@ -139,7 +141,7 @@ Simulation simulation_of(uint32_t seed) {
 }
 
 TEST(SequenceMemory, RandomSequencesFindWhatIsTheirs) {
-  int64_t matched = 0;
+  int64_t matched = 0, filled = 0;
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Simulation simulation = simulation_of(seed);
@@ -147,8 +149,10 @@ TEST(SequenceMemory, RandomSequencesFindWhatIsTheirs) {
     simulation.finish();
     if (testing::Test::HasFailure()) return;
     matched += simulation.matched();
+    filled += simulation.filled();
   }
   EXPECT_GT(matched, 10'000);
+  EXPECT_GT(filled, 10'000);
 }
 
 }  // namespace

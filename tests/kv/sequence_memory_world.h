@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "kv/disk/page_shape.h"
 #include "kv/sequence_memory.h"
 
 namespace weir::kv {
@@ -90,7 +91,60 @@ class Memory {
   void check() const {
     memory_.check(open_);
     for (size_t g = 1; g < groups_.size() && !groups_[g].hot; ++g)
-      EXPECT_LE(memory_.held_pages(static_cast<int32_t>(g)), memory_.held());
+      EXPECT_LE(memory_.held_pages(static_cast<int32_t>(g)),
+                memory_.held() + filled_ * blocks_for(groups_[g].window));
+  }
+
+  // A text of whole blocks that comes from elsewhere, with all that one needs who goes on there.
+  struct Fill {
+    Text text;
+    Holding holding;
+    std::vector<uint8_t> wanted;
+  };
+  // Null: there is no room for it.
+  std::unique_ptr<Fill> begin_fill(std::vector<int32_t> tokens, int32_t spare) {
+    auto fill = std::make_unique<Fill>();
+    fill->text.tokens = std::move(tokens);
+    fill->holding.reserve(static_cast<int32_t>(groups_.size()), kBlocksMax);
+    const size_t end = fill->text.tokens.size() / kPageTokens;
+    std::vector<PrefixKey> keys(end);
+    std::vector<uint8_t> there(end);
+    const PrefixKey salt = PrefixCache::salt({});
+    const int32_t known = memory_.known_blocks(salt, fill->text, keys, there);
+    const disk::PageShape shape = this->shape();
+    fill->wanted.assign(end, 0);
+    for (int32_t g = 0; g < shape.groups; ++g) {
+      const disk::BlockRange range = shape.needed(g, static_cast<int32_t>(end));
+      for (auto b = static_cast<size_t>(range.first); b < static_cast<size_t>(range.end); ++b)
+        fill->wanted[b] |= disk::page_bit(g) & ~there[b];
+    }
+    if (!memory_.begin_fill(fill->holding, salt, fill->text, known, fill->wanted, spare)) {
+      EXPECT_TRUE(fill->holding.empty());
+      return nullptr;
+    }
+    open_.push_back(&fill->holding);
+    ++filled_;
+    return fill;
+  }
+  // All has come, or nothing.
+  void end_fill(Fill& fill, bool come) {
+    const auto end = static_cast<int32_t>(fill.wanted.size());
+    if (come) {
+      uint64_t hash = 0;
+      for (int32_t i = 0; i < end * kPageTokens; ++i) {
+        hash = chain(hash, fill.text.tokens[static_cast<size_t>(i)]);
+        for (size_t g = 0; g < groups_.size(); ++g)
+          if (disk::has_page(fill.wanted[static_cast<size_t>(i / kPageTokens)],
+                             static_cast<int32_t>(g)))
+            at(fill.holding, g, i) = hash;
+      }
+      if (disk::has_page(fill.wanted.back(), static_cast<int32_t>(groups_.size())))
+        states_[static_cast<size_t>(SequenceMemory::filled_state(fill.holding))] = hash;
+      EXPECT_LE(memory_.end_fill(fill.holding, fill.text, end), end);
+    }
+    memory_.release(fill.holding);
+    std::erase(open_, &fill.holding);
+    --filled_;
   }
   // All that the next position sees is what this sequence's tokens say; so is what others have
   // computed after that.
@@ -141,9 +195,17 @@ class Memory {
     if (memory_.has_states()) states_[static_cast<size_t>(view.state)] = hash;
   }
 
+  disk::PageShape shape() const {
+    std::vector<MemoryLayout::Group> groups;
+    for (const PageGroup& group : groups_)
+      groups.push_back({.window = group.window, .page_bytes = 1, .hot = group.hot});
+    return disk::PageShape::of(groups, memory_.has_states() ? 1 : 0);
+  }
   uint64_t& at(const Sequence& seq, size_t group, int32_t position) {
-    const int32_t page =
-        seq.holding.view().pages(static_cast<int32_t>(group))[position / kPageTokens];
+    return at(seq.holding, group, position);
+  }
+  uint64_t& at(const Holding& holding, size_t group, int32_t position) {
+    const int32_t page = holding.view().pages(static_cast<int32_t>(group))[position / kPageTokens];
     return content_[group][static_cast<size_t>(page * kPageTokens + position % kPageTokens)];
   }
 
@@ -153,6 +215,7 @@ class Memory {
   std::vector<uint64_t> states_;  // By slot.
   std::vector<const Holding*> open_;
   int64_t rows_ = 0;
+  int32_t filled_ = 0;
 };
 
 // Blocks of one value each.
@@ -172,9 +235,10 @@ inline std::vector<int32_t> numbers(int32_t first, int32_t count) {
 // Sequences come, compute, give way and end at random, and share beginnings.
 class Simulation {
  public:
-  // At most: sequences at once, tokens of one slice, blocks of one text.
+  // At most: sequences at once, tokens of one slice, blocks of one text, texts that come from
+  // elsewhere.
   struct Crowd {
-    int32_t running = 0, rows = 0, blocks = 0;
+    int32_t running = 0, rows = 0, blocks = 0, fills = 0;
   };
 
   Simulation(uint32_t seed, const Crowd& crowd, std::vector<PageGroup> groups,
@@ -198,12 +262,19 @@ class Simulation {
       case 3:
         if (PrefixCache* cache = memory_.memory().cache()) cache->evict(random_() % 8);
         break;
+      case 4:
+        if (memory_.memory().cache() != nullptr) begin_fill();
+        break;
+      case 5:
+        if (!fills_.empty()) end_fill(random_() % fills_.size(), /*come=*/random_() % 8 != 0);
+        break;
       default:
         compute(*open_[i]);
     }
     memory_.check();
   }
   void finish() {
+    while (!fills_.empty()) end_fill(0, true);
     while (!open_.empty()) end(0);
     memory_.check();
     memory_.memory().forget_shared();
@@ -211,18 +282,32 @@ class Simulation {
       EXPECT_EQ(pool.free_count(), pool.page_count());
   }
   int64_t matched() const { return matched_; }
+  int64_t filled() const { return filled_; }  // Blocks that have come from elsewhere.
 
  private:
   int32_t below(int32_t bound) {
     return static_cast<int32_t>(random_() % static_cast<uint32_t>(bound));
   }
 
-  void arrive() {
-    if (std::ssize(open_) == crowd_.running) return;
+  std::vector<int32_t> made_up_blocks() {
     std::vector<int32_t> blocks(static_cast<size_t>(1 + below(crowd_.blocks)));
     const auto same = static_cast<size_t>(below(crowd_.blocks + crowd_.blocks / 5 + 1));
     for (size_t b = 0; b < blocks.size(); ++b) blocks[b] = b < same ? 0 : below(2);
-    std::vector<int32_t> tokens = text_of(blocks, 1 + below(31));
+    return blocks;
+  }
+  void begin_fill() {
+    if (std::ssize(fills_) == crowd_.fills) return;
+    if (auto fill = memory_.begin_fill(text_of(made_up_blocks()), /*spare=*/below(4)))
+      fills_.push_back(std::move(fill));
+  }
+  void end_fill(size_t i, bool come) {
+    if (come) filled_ += std::ssize(fills_[i]->wanted);
+    memory_.end_fill(*fills_[i], come);
+    fills_.erase(fills_.begin() + static_cast<ptrdiff_t>(i));
+  }
+  void arrive() {
+    if (std::ssize(open_) == crowd_.running) return;
+    std::vector<int32_t> tokens = text_of(made_up_blocks(), 1 + below(31));
     const int32_t prompt = 1 + below(static_cast<int32_t>(tokens.size()));
     open_.push_back(memory_.begin(std::move(tokens), prompt));
     matched_ += memory_.match(*open_.back());
@@ -246,7 +331,9 @@ class Simulation {
   std::mt19937 random_;
   Memory memory_;
   std::vector<std::unique_ptr<Sequence>> open_;
+  std::vector<std::unique_ptr<Memory::Fill>> fills_;
   int64_t matched_ = 0;
+  int64_t filled_ = 0;
 };
 
 }  // namespace weir::kv

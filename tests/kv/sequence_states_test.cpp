@@ -247,19 +247,20 @@ TEST(SequenceMemoryStates, AnEntryTakesItsCheckpointWithIt) {
 
 // Few blocks, and few checkpoints.
 Simulation simulation_of(uint32_t seed) {
-  constexpr Simulation::Crowd kCrowd = {.running = 4, .rows = 700, .blocks = 50};
+  constexpr Simulation::Crowd kCrowd = {.running = 4, .rows = 700, .blocks = 50, .fills = 2};
+  constexpr MemoryLoad kLoad = {.running_max = kCrowd.running,
+                                .rows_max = kCrowd.running * kCrowd.rows,
+                                .loads = kCrowd.fills};
   constexpr std::array<int32_t, 6> kSlots = {1, 2, 3, 5, 8, kMany};
   const int32_t blocks = 60 + static_cast<int32_t>(seed % 5) * 25;
   std::vector<PageGroup> groups = {{0, blocks}};
-  if (seed % 3 == 0) groups.push_back({100, blocks});
+  if (seed % 3 == 0)
+    groups.push_back({100, blocks + static_cast<int32_t>(window_pages_loaded(100, kLoad))});
   // Blocks that others have computed, and which are computed again, have hot pages as well.
   if (seed % 2 == 0)
-    groups.push_back(
-        {1,
-         static_cast<int32_t>(window_pages_held(
-             1, {.running_max = kCrowd.running, .rows_max = kCrowd.running * kCrowd.rows})) +
-             kCrowd.running + 2,
-         /*hot=*/true});
+    groups.push_back({1,
+                      static_cast<int32_t>(window_pages_held(1, kLoad)) + kCrowd.running + 2,
+                      /*hot=*/true});
   return {seed,
           kCrowd,
           std::move(groups),
@@ -267,7 +268,7 @@ Simulation simulation_of(uint32_t seed) {
 }
 
 TEST(SequenceMemoryStates, RandomSequencesFindTheirStates) {
-  int64_t matched = 0;
+  int64_t matched = 0, filled = 0;
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Simulation simulation = simulation_of(seed);
@@ -275,8 +276,10 @@ TEST(SequenceMemoryStates, RandomSequencesFindTheirStates) {
     simulation.finish();
     if (testing::Test::HasFailure()) return;
     matched += simulation.matched();
+    filled += simulation.filled();
   }
   EXPECT_GT(matched, 100'000);
+  EXPECT_GT(filled, 10'000);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "exec/cpu_encoder.h"
 #include "exec/cpu_executor.h"
+#include "kv/disk/disk_cache.h"
 #include "sched/computed_drafts.h"
 #include "sched/engine.h"
 #include "sched/stage.h"
@@ -110,8 +111,11 @@ class EngineRunner {
       }
     WEIR_ASSIGN(kv::MemoryLayout layout,
                 kv::MemoryLayout::make(std::move(needs), options.kv_format, options.tape_tokens));
-    const kv::MemoryLoad load = {.running_max = options.engine.running_max,
-                                 .rows_max = options.engine.step_tokens_max + model.slab_rows()};
+    const kv::disk::DiskCache* const disk = options.engine.disk;
+    const kv::MemoryLoad load = {
+        .running_max = options.engine.running_max,
+        .rows_max = options.engine.step_tokens_max + model.slab_rows(),
+        .loads = disk == nullptr ? 0 : kv::disk::loads_at_once(disk->shape())};
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);
     return executor.take_memory(
         std::move(layout), counts,

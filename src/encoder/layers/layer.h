@@ -42,6 +42,7 @@ struct LayerSource {
   int32_t width = 0;  // Numbers of a row as the stage reads it.
   bool exact = false;
   bool pairs = false;  // Weights of 16 bits meet rows in bf16, pair by pair.
+  bool spans = false;  // Rows see each other in bf16.
   // Angles of rows, by the spec's rope: [rows, head_dim], cosines first. Made by the first stage.
   model::Buffer<float> angles{};
 };

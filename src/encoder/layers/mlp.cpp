@@ -8,8 +8,10 @@ namespace weir::encoder {
 
 namespace {
 
-// Wide rows that exist at one time: enough that a block of weights meets several blocks of them.
-constexpr int32_t kWideRows = 1024;
+// Wide rows that exist at one time: enough that a block of weights meets several blocks of them,
+// and that the blocks of the second product, of which 1,152 columns have 9, are many for a team.
+// Where they are floats they take twice the memory, or with a gate four times.
+constexpr int32_t kWideRows = 1024, kWideRowsInForms = 2048;
 
 class MlpLayer final : public Layer {
  public:
@@ -18,11 +20,10 @@ class MlpLayer final : public Layer {
         width_(source.width),
         limit_(source.stage.limit),
         in_(source.width),
-        out_(op.width, kWideRows),
+        wide_rows_(source.exact || !op.gate.empty() ? kWideRows : kWideRowsInForms),
+        out_(op.width, wide_rows_),
         output_(source, source.width),
-        normed_(ask(source, {.per_row = source.width})),
-        wide_(ask(source, {.fixed = int64_t{kWideRows} * op.width})),
-        gated_(ask(source, {.fixed = op.gate.empty() ? 0 : int64_t{kWideRows} * op.width})) {
+        normed_(ask(source, {.per_row = source.width})) {
     if (op.conv)
       conv_.emplace(source, *op.conv, source.width);
     else if (source.stage.pre)
@@ -32,6 +33,10 @@ class MlpLayer final : public Layer {
     in_.finish_adding(source);
     out_.add(source, op.out, source.width, op.bias, op.clipped);
     out_.finish_adding(source);
+    in_parts_ = op.gate.empty() && out_.takes_parts();
+    const int64_t wide = int64_t{wide_rows_} * op.width;
+    wide_ = ask(source, {.fixed = in_parts_ ? 0 : wide});
+    gated_ = ask(source, {.fixed = op.gate.empty() ? 0 : wide});
   }
 
   bool moves_rows() const override { return false; }
@@ -43,8 +48,8 @@ class MlpLayer final : public Layer {
       in_.prepare(pass, normed, begin, end);
     });
     pass.barrier();
-    for (int32_t begin = 0; begin < pass.count(); begin += kWideRows)
-      run_rows(pass, begin, std::min(begin + kWideRows, pass.count()));
+    for (int32_t begin = 0; begin < pass.count(); begin += wide_rows_)
+      run_rows(pass, begin, std::min(begin + wide_rows_, pass.count()));
     output_.finish(pass);
   }
 
@@ -71,10 +76,14 @@ class MlpLayer final : public Layer {
       for (int32_t r = 0; r < block.rows; ++r) {
         float* y = block.row_of(r);
         if (has_gate == (block.weight == 1)) pass.ops.act(op_.act, block.columns(), y);
+        if (in_parts_) continue;
         std::copy_n(y, block.columns(), to + int64_t{block.row + r} * op_.width + block.begin);
       }
+      if (in_parts_)
+        out_.prepare_part(pass, block.y, block.stride, block.row, block.row + block.rows,
+                          block.begin, block.columns());
     });
-    if (has_gate || out_.prepares()) {
+    if (has_gate || (out_.prepares() && !in_parts_)) {
       claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
         const int64_t at = int64_t{begin} * op_.width;
         const int32_t count = (end - begin) * op_.width;
@@ -94,7 +103,10 @@ class MlpLayer final : public Layer {
   float limit_;
   std::optional<model::NormWeights> pre_;
   std::optional<DepthwiseConv> conv_;
-  Products in_, out_;
+  Products in_;
+  int32_t wide_rows_;
+  Products out_;
+  bool in_parts_ = false;  // Wide rows exist in the forms of the second product only.
   ResidualOutput output_;
   model::Buffer<float> normed_, wide_, gated_;
 };

@@ -35,19 +35,30 @@ void Products::finish_adding(const LayerSource& source) {
   if (forms_ != 0) buffer_ = scratch.ask_forms(k_, 1, forms_);
   if (in_pairs_)
     rounded_ = scratch.ask<uint16_t>(BufferUse::kComputing, of_rows(kernels::pair_stride(k_)));
-  const int64_t numbers = (in_pairs_ ? kPairBlock : kFloatBlock).numbers();
-  block_ = scratch.ask<float>(BufferUse::kComputing, {.fixed = numbers, .per_member = true});
+  block_ = scratch.ask<float>(BufferUse::kComputing,
+                              {.fixed = kFloatBlock.numbers(), .per_member = true});
   if (clipped_) clipped_rows_ = scratch.ask<float>(BufferUse::kComputing, of_rows(k_));
+  const auto reads_form = [](const Weight& weight) {
+    return weight.weight.order == nullptr && (weight.weight.bf16_prompts || weight.weight.int8);
+  };
+  takes_parts_ = prepares() && (in_pairs_ || std::ranges::all_of(weights_, reads_form));
 }
 
 void Products::convert(const Pass& pass, const float* x, int32_t begin, int32_t end) const {
+  prepare_part(pass, x + int64_t{begin} * k_, k_, begin, end, 0, k_);
+}
+
+void Products::prepare_part(const Pass& pass, const float* x, int64_t stride, int32_t begin,
+                            int32_t end, int32_t column, int32_t columns) const {
   if (forms_ != 0)
-    pass.ws.at(buffer_).convert(pass.ops, forms_, x + int64_t{begin} * k_, k_,
-                                {.k = k_, .begin = begin, .end = end, .columns = k_}, 0);
+    pass.ws.at(buffer_).convert(
+        pass.ops, forms_, x, stride,
+        {.k = k_, .begin = begin, .end = end, .column = column, .columns = columns}, 0);
   if (!in_pairs_) return;
   kernels::PairRows out = pairs(pass);
-  out.x += begin * out.stride;
-  pass.pairs.round(x + int64_t{begin} * k_, k_, end - begin, out);
+  out.x += begin * out.stride + column;
+  out.k = columns;
+  pass.pairs.round(x, stride, end - begin, out);
 }
 
 void Products::clip_rows(const Pass& pass, const float* x, int32_t first, int32_t rows,

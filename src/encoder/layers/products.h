@@ -33,6 +33,12 @@ class Products {
     if (prepares()) convert(pass, x, begin, end);
   }
   bool prepares() const { return converts() && !clipped_; }
+  // In those forms alone, so that rows need never be there as floats: they may be prepared part by
+  // part, columns from a multiple of a block's on to another or to the end.
+  bool takes_parts() const { return takes_parts_; }
+  // A part of rows [begin, end), which lie `stride` apart and begin with the part.
+  void prepare_part(const Pass& pass, const float* x, int64_t stride, int32_t begin, int32_t end,
+                    int32_t column, int32_t columns) const;
   // Calls fn(block) for each block of rows [first, first + rows) times each of the weights. All
   // members leave together.
   template <class F>
@@ -92,6 +98,7 @@ class Products {
   uint8_t forms_ = 0;
   bool in_pairs_ = false;  // All weights meet rows in bf16, pair by pair.
   bool clipped_ = false;
+  bool takes_parts_ = false;
   model::FormsBuffer buffer_{};
   model::Buffer<uint16_t> rounded_;
   model::Buffer<float> block_, clipped_rows_;

@@ -17,6 +17,7 @@
 #include "kernels/amx/product.h"
 #include "kernels/avx512/panel.h"
 #include "kernels/avx512/spread.h"
+#include "kernels/avx512bf16/transpose.h"
 #include "kernels/float8_layout.h"
 #include "kernels/isa.h"
 
@@ -151,45 +152,15 @@ void widen_sixteens(const Spread& spread, int32_t steps, uint16_t* out) {
   }
 }
 
-// 32 stored numbers as bf16, each 8 in the order of Bf16Rows.
+// 32 stored numbers, of which those of `lanes` are the row's, as bf16, each 8 in the order of
+// Bf16Rows.
 template <FloatType kType>
-WEIR_INLINE __m512i load_row(const uint8_t* at, __m512i order) {
-  const __m512i both = _mm512_loadu_si512(at);
+WEIR_INLINE __m512i load_row(const uint8_t* at, __mmask32 lanes, __m512i order) {
+  const __m512i both = _mm512_maskz_loadu_epi16(lanes, at);
   if constexpr (kType == FloatType::kBF16) return _mm512_permutexvar_epi16(order, both);
   const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(both));
   const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1));
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
-}
-
-// Lane c of rows[i] to lane i of rows[c].
-WEIR_INLINE void transpose16(__m512i* rows) {
-  __m512i t[16];
-  repeat<8>([&](auto i) WEIR_INLINE_LAMBDA {
-    t[2 * i.value] = _mm512_unpacklo_epi32(rows[2 * i.value], rows[2 * i.value + 1]);
-    t[2 * i.value + 1] = _mm512_unpackhi_epi32(rows[2 * i.value], rows[2 * i.value + 1]);
-  });
-  // rows[4 q + d]: columns d, d + 4, d + 8, d + 12 of rows 4 q to 4 q + 3, 128 bits each.
-  repeat<4>([&](auto q) WEIR_INLINE_LAMBDA {
-    constexpr int k = 4 * q.value;
-    rows[k] = _mm512_unpacklo_epi64(t[k], t[k + 2]);
-    rows[k + 1] = _mm512_unpackhi_epi64(t[k], t[k + 2]);
-    rows[k + 2] = _mm512_unpacklo_epi64(t[k + 1], t[k + 3]);
-    rows[k + 3] = _mm512_unpackhi_epi64(t[k + 1], t[k + 3]);
-  });
-  repeat<4>([&](auto d) WEIR_INLINE_LAMBDA {
-    constexpr int k = d.value;
-    t[k] = _mm512_shuffle_i32x4(rows[k], rows[k + 4], 0x88);      // Columns d, d + 8
-    t[k + 4] = _mm512_shuffle_i32x4(rows[k], rows[k + 4], 0xdd);  // and d + 4, d + 12.
-    t[k + 8] = _mm512_shuffle_i32x4(rows[k + 8], rows[k + 12], 0x88);
-    t[k + 12] = _mm512_shuffle_i32x4(rows[k + 8], rows[k + 12], 0xdd);
-  });
-  repeat<4>([&](auto d) WEIR_INLINE_LAMBDA {
-    constexpr int k = d.value;
-    rows[k] = _mm512_shuffle_i32x4(t[k], t[k + 8], 0x88);
-    rows[k + 8] = _mm512_shuffle_i32x4(t[k], t[k + 8], 0xdd);
-    rows[k + 4] = _mm512_shuffle_i32x4(t[k + 4], t[k + 12], 0x88);
-    rows[k + 12] = _mm512_shuffle_i32x4(t[k + 4], t[k + 12], 0xdd);
-  });
 }
 
 // Each 8 in the order 0 4 1 5 2 6 3 7, 16 bits each.
@@ -201,7 +172,12 @@ WEIR_INLINE __m512i pair_order() {
           _mm256_setr_m128i(_mm_set1_epi16(16), _mm_set1_epi16(24)), 1));
 }
 
-// Likewise of 16 rows of a float matrix, those that it has.
+// The numbers of a row from element `i` on, of 32.
+WEIR_INLINE __mmask32 lanes_from(int32_t i, int32_t k) {
+  return k - i >= kStep ? ~__mmask32{0} : (__mmask32{1} << (k - i)) - 1;
+}
+
+// Likewise of 16 rows of a float matrix, those that it has; beyond k zeros.
 template <FloatType kType>
 void round_block(const FloatMatrix& w, int32_t column, int32_t first, int32_t steps,
                  uint16_t* out) {
@@ -210,12 +186,13 @@ void round_block(const FloatMatrix& w, int32_t column, int32_t first, int32_t st
   const int32_t columns = w.n - column < kBlockRows ? w.n - column : kBlockRows;
   const uint8_t* at = static_cast<const uint8_t*>(w.rows) + column * stride + 2 * int64_t{first};
   for (int32_t step = 0; step < steps; ++step, at += 2 * kStep, out += kPanelStep) {
+    const __mmask32 lanes = lanes_from(first + step * kStep, w.k);
     __m512i rows[kBlockRows];
     repeat<kBlockRows>([&](auto c) WEIR_INLINE_LAMBDA {
-      rows[c.value] = c.value < columns ? load_row<kType>(at + c.value * stride, order)
+      rows[c.value] = c.value < columns ? load_row<kType>(at + c.value * stride, lanes, order)
                                         : _mm512_setzero_si512();
     });
-    transpose16(rows);
+    avx512bf16::transpose16(rows);
     repeat<kBlockRows>(
         [&](auto p) WEIR_INLINE_LAMBDA { _mm512_store_si512(out + 32 * p.value, rows[p.value]); });
   }
@@ -322,7 +299,8 @@ void run_rows(Tiles& tiles, const Panel& panel, Product p, int32_t row) {
 // Elements [first, first + kPanelK) of k, as far as there are any.
 template <class Tiles, class Matrix>
 void run_stretch(const Matrix& w, const Panel& panel, int32_t first) {
-  const int32_t steps = (w.k - first < kPanelK ? w.k - first : kPanelK) / kStep;
+  const int32_t length = w.k - first < kPanelK ? w.k - first : kPanelK;
+  const int32_t steps = (length + kStep - 1) / kStep;
   for (int32_t block = 0; block < panel.blocks; ++block)
     fill_panel(w, panel.column + block * kBlockRows, first, steps, panel.spread(),
                panel.weights(block));
@@ -388,7 +366,7 @@ template <class Tiles, class Matrix>
 void gemm_bf16(const Matrix& w, const Bf16Rows& x, const GemmRange& range, void* scratch) {
   auto* bytes = static_cast<uint8_t*>(scratch);
   auto* gathered = reinterpret_cast<uint16_t*>(bytes + kGatheredAt);
-  const int64_t stride = int64_t{w.k} + kStep;
+  const int64_t stride = int64_t{w.k + kStep - 1} / kStep * kStep + kStep;
   int32_t chunk = kRowsMax;
   if (range.index != nullptr && kGatheredBytes / (2 * stride) < chunk)
     chunk = static_cast<int32_t>(kGatheredBytes / (2 * stride));
@@ -409,8 +387,10 @@ void round_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns,
   for (int32_t m = 0; m < rows; ++m) {
     for (int32_t i = 0; i < columns; i += kStep) {
       const float* from = x + m * x_stride + i;
-      const auto both = reinterpret_cast<__m512i>(
-          _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from)));
+      const __mmask32 lanes = lanes_from(i, columns);
+      const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes), from);
+      const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes >> 16), from + 16);
+      const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
       _mm512_storeu_si512(out.x + m * out.stride + i, _mm512_permutexvar_epi16(order, both));
     }
   }
@@ -426,6 +406,7 @@ void fill_gemm_bf16(Ops& ops) {
   ops.gemm_float8_bf16 = gemm_bf16<HardwareTiles, Float8Matrix>;
 }
 void fill_gemm_bf16_emulated(Ops& ops) {
+  ops.round_rows = round_rows;
   ops.gemm_quant_bf16 = gemm_bf16<EmulatedTiles, QuantMatrix>;
   ops.gemm_float_bf16 = gemm_bf16<EmulatedTiles, FloatMatrix>;
   ops.gemm_float8_bf16 = gemm_bf16<EmulatedTiles, Float8Matrix>;

@@ -77,6 +77,7 @@ struct Vec {
   static Float round(Float x) {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
+  static Float abs(Float x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
   static Float sqrt(Float x) { return _mm256_sqrt_ps(x); }
   static Float scale2(Float x, Float n) {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));

@@ -79,8 +79,11 @@ struct Bytes {
     if constexpr (kStep == 1) other = _mm512_permute_ps(x, 0x4e);
     if constexpr (kStep == 2) other = _mm512_shuffle_f32x4(x, x, 0xb1);
     if constexpr (kStep == 3) other = _mm512_shuffle_f32x4(x, x, 0x4e);
+    // other + x, or other - x.
     constexpr __mmask16 kSecond[] = {0xaaaa, 0xcccc, 0xf0f0, 0xff00};
-    return _mm512_mask_sub_ps(_mm512_add_ps(x, other), kSecond[kStep], other, x);
+    const Vec::Float sign =
+        _mm512_mask_blend_ps(kSecond[kStep], _mm512_set1_ps(1), _mm512_set1_ps(-1));
+    return _mm512_fmadd_ps(x, sign, other);
   }
 
  private:

@@ -87,6 +87,7 @@ struct Vec {
   static Float round(Float x) {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
+  static Float abs(Float x) { return _mm512_abs_ps(x); }
   static Float sqrt(Float x) { return _mm512_sqrt_ps(x); }
   // x * 2^n for whole n from -126 to 127.
   static Float scale2(Float x, Float n) { return _mm512_scalef_ps(x, n); }
@@ -94,6 +95,11 @@ struct Vec {
   static Float keep(All, Float x) { return x; }
   static Float select(Mask m, Float yes, Float no) { return _mm512_mask_blend_ps(m, no, yes); }
   static Float select(All, Float yes, Float) { return yes; }
+
+  // table[whole part of x], for x from 0 to 15; of NaN table[0].
+  static Float look_up(const float* table, Float x) {
+    return _mm512_permutexvar_ps(_mm512_cvttps_epi32(x), _mm512_load_ps(table));
+  }
 
   // False where either is NaN, except not_less.
   static Mask greater(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }

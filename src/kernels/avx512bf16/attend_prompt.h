@@ -1,7 +1,8 @@
 // attend_prompt in bf16: queries, keys, weights and values are rounded, sums are float32.
 //
 // A query is one head of one row; 32 of them share every product. Per block of 256 tokens keys and
-// values are turned into panels of tiles once for all queries of the call. Then, for 32 queries and
+// values become panels of tiles once for all queries of the call, from numbers as they lie
+// (NumberPages) or from codes (coded_prompt.h). Then, for 32 queries and
 // 128 tokens at a time (a stretch): scores come out of products over the dimensions, a pass over
 // them makes weights, and products over the tokens add the values.
 //
@@ -10,7 +11,8 @@
 // vector ports, and instructions are bound to their ports early, so products in between are not
 // hidden by it: products and pass take turns, and each has what it reads in L1.
 //
-// For files of avx512bf16/ and amx/: everything is a template over Tiles.
+// For files of avx512bf16/ and amx/: everything is a template over Tiles, or over where panels come
+// from.
 #pragma once
 
 #include "kernels/avx512/attention.h"
@@ -20,7 +22,6 @@
 namespace weir::kernels::avx512bf16 {
 
 inline constexpr int kTogether = kRowTiles * kTileRows;  // Queries of a product.
-inline constexpr int32_t kDimsMax = 256;
 
 // The scratch memory of one call.
 struct Room {
@@ -35,7 +36,14 @@ struct Room {
   int32_t* begin;      // [capacity]: the tokens that a query sees.
   int32_t* end;        // [capacity]
   int64_t q_stride;
+  int32_t k_dim;
+  int32_t v_dim;
   int32_t capacity;  // A multiple of 32.
+
+  uint16_t* page_keys(int32_t page) const {
+    return keys + int64_t{page % kBlockPages} * kPageTokens * k_dim;
+  }
+  uint16_t* page_values(int32_t page) const { return values + page % kBlockPages * kTileElements; }
 };
 
 // Hands out parts of the scratch, each on a line of the cache.
@@ -54,19 +62,21 @@ class Parts {
   uint8_t* at_;
 };
 
-WEIR_INLINE Room lay_out(const KvPages& kv, void* scratch) {
+WEIR_INLINE Room lay_out(int32_t k_dim, int32_t v_dim, void* scratch) {
   Room room;
-  room.q_stride = kv.k_dim + kStep;  // Rows of a tile in different sets of the cache.
+  room.k_dim = k_dim;
+  room.v_dim = v_dim;
+  room.q_stride = k_dim + kStep;  // Rows of a tile in different sets of the cache.
   Parts parts(scratch);
-  room.keys = parts.take<uint16_t>(int64_t{kBlockTokens} * kv.k_dim);
-  room.values = parts.take<uint16_t>(int64_t{kBlockTokens} * kv.v_dim);
+  room.keys = parts.take<uint16_t>(int64_t{kBlockTokens} * k_dim);
+  room.values = parts.take<uint16_t>(int64_t{kBlockTokens} * v_dim);
   room.scores = parts.take<float>(kTogether * kStretch);
   room.weights = parts.take<uint16_t>(kTogether * kStretch);
-  const int64_t query = 2 * room.q_stride + 4 * (int64_t{kv.v_dim} + kLanes) + 12;
+  const int64_t query = 2 * room.q_stride + 4 * (int64_t{v_dim} + kLanes) + 12;
   room.capacity =
       static_cast<int32_t>((kScratchBytes - parts.used(scratch)) / query / kTogether * kTogether);
   room.q = parts.take<uint16_t>(room.capacity * room.q_stride);
-  room.sums = parts.take<float>(int64_t{room.capacity} * kv.v_dim);
+  room.sums = parts.take<float>(int64_t{room.capacity} * v_dim);
   room.weight_sums = parts.take<float>(int64_t{room.capacity} * kLanes);
   room.max = parts.take<float>(room.capacity);
   room.begin = parts.take<int32_t>(room.capacity);
@@ -87,34 +97,64 @@ WEIR_INLINE PageRange pages_of(int32_t block, int32_t first, int32_t last) {
   return {begin, end < block_end ? end : block_end};
 }
 
-// A page's keys of the head; its values follow.
-WEIR_INLINE const uint8_t* keys_of(const KvPages& kv, const AttendArgs& args, int32_t page) {
-  return kv.base + args.pages[page] * kv.page_bytes + args.kv_head * kv.head_bytes;
+// Queries of the call, or places of them in the room.
+struct QueryRange {
+  int32_t begin, end;
+};
+
+WEIR_INLINE const float* query_of(const AttendArgs& args, const Room& room, int32_t q) {
+  return args.q + q / args.group * args.q_stride + int64_t{q % args.group} * room.k_dim;
 }
 
-// Asks for pages that are due soon, those of part `part` of `parts`. They lie anywhere in memory,
-// and the processor foresees no further than one.
-WEIR_INLINE void fetch(const KvPages& kv, const AttendArgs& args, PageRange pages, int32_t part,
-                       int32_t parts) {
-  const int32_t count = pages.end - pages.begin;
-  const int32_t end = pages.begin + count * (part + 1) / parts;
-  for (int32_t page = pages.begin + count * part / parts; page < end; ++page)
-    for (int64_t byte = 0; byte < kv.head_bytes; byte += 64)
-      _mm_prefetch(keys_of(kv, args, page) + byte, _MM_HINT_T1);
+WEIR_INLINE void round_query(const float* from, const Room& room, int32_t place) {
+  for (int32_t d = 0; d < room.k_dim; d += kStep)
+    _mm512_store_si512(room.q + place * room.q_stride + d, round32(from + d));
 }
 
-// Tokens [first, last) are all that is seen.
+// Numbers of type E as they lie.
 template <class E>
-void widen_block(const KvPages& kv, const AttendArgs& args, PageRange pages, int32_t first,
-                 int32_t last, const Room& room) {
-  for (int32_t page = pages.begin; page < pages.end; ++page) {
-    const auto* keys = reinterpret_cast<const E*>(keys_of(kv, args, page));
-    const int32_t token = page * kPageTokens, in_block = page % kBlockPages;
-    widen_keys(keys, kv.k_dim, room.keys + int64_t{in_block} * kPageTokens * kv.k_dim);
-    widen_values(keys + int64_t{kv.k_dim} * kPageTokens, kv.v_dim, first - token, last - token,
-                 room.values + in_block * kTileElements);
+struct NumberPages {
+  const KvPages& kv;
+  const AttendArgs& args;
+
+  // A page's keys of the head; its values follow.
+  const E* keys_of(int32_t page) const {
+    return reinterpret_cast<const E*>(kv.base + args.pages[page] * kv.page_bytes +
+                                      args.kv_head * kv.head_bytes);
   }
-}
+
+  // Asks for a page that is due soon.
+  void fetch(int32_t page) const {
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(keys_of(page));
+    for (int64_t byte = 0; byte < kv.head_bytes; byte += 64)
+      _mm_prefetch(bytes + byte, _MM_HINT_T1);
+  }
+  // The end of the queries of a range that read the same panels of a block as its first one does,
+  // and how many places before the first of them are left empty, so that such queries begin at
+  // tiles of their own.
+  int32_t alike_until(QueryRange queries, int32_t /*block*/) const { return queries.end; }
+  int32_t padding(QueryRange /*queries*/) const { return 0; }
+  // Begins a block, of which no panel is filled.
+  void begin_block() {}
+  // Fills panels of pages for query `query` and those alike. Tokens [first, last) are all that any
+  // query of the call sees.
+  void widen(PageRange pages, int32_t /*query*/, int32_t first, int32_t last, const Room& room) {
+    for (int32_t page = pages.begin; page < pages.end; ++page) {
+      const E* const keys = keys_of(page);
+      const int32_t token = page * kPageTokens;
+      widen_keys(keys, room.k_dim, room.page_keys(page));
+      widen_values(keys + int64_t{room.k_dim} * kPageTokens, room.v_dim, kPageTokens, first - token,
+                   last - token, room.page_values(page));
+    }
+  }
+  // Rounds queries to the room, from `place` on.
+  void take_queries(QueryRange queries, int32_t place, const Room& room) const {
+    for (int32_t q = queries.begin; q < queries.end; ++q, ++place)
+      round_query(query_of(args, room, q), room, place);
+  }
+  // What panels of values hold becomes what the layer computes with, in `count` sums.
+  void turn_back(int32_t /*count*/, float* /*sums*/) const {}
+};
 
 // Up to 32 queries over a stretch.
 struct Visit {
@@ -125,15 +165,15 @@ struct Visit {
 };
 
 template <int kUsedTiles, class Tiles>
-void score(Tiles& tiles, const KvPages& kv, const Room& room, const Visit& visit) {
+void score(Tiles& tiles, const Room& room, const Visit& visit) {
   Product p{};
   p.panel_step = kTileElements;
-  p.panel_tile = int64_t{kv.k_dim} / kStep * kTileElements;
+  p.panel_tile = int64_t{room.k_dim} / kStep * kTileElements;
   p.x = room.q + visit.query * room.q_stride;
   p.x_stride = 2 * room.q_stride;
-  p.steps = kv.k_dim / kStep;
+  p.steps = room.k_dim / kStep;
   for (int32_t page = visit.first_page; page < visit.end_page; ++page) {
-    p.panel = room.keys + int64_t{page} * kPageTokens * kv.k_dim;
+    p.panel = room.page_keys(page);
     for (int b = 0; b < kColumnTiles; ++b) {
       p.y[b] = room.scores + page % kStretchPages * kPageTokens + b * kLanes;
       p.y_stride[b] = 4 * kStretch;
@@ -143,7 +183,7 @@ void score(Tiles& tiles, const KvPages& kv, const Room& room, const Visit& visit
 }
 
 template <int kUsedTiles, class Tiles>
-void add_values(Tiles& tiles, const KvPages& kv, const Room& room, const Visit& visit) {
+void add_values(Tiles& tiles, const Room& room, const Visit& visit) {
   Product p{};
   p.panel_step = kTileElements;
   p.panel_tile = kBlockPages * kTileElements;
@@ -151,28 +191,27 @@ void add_values(Tiles& tiles, const KvPages& kv, const Room& room, const Visit& 
   p.x_stride = 2 * kStretch;
   p.steps = visit.end_page - visit.first_page;
   p.resume = true;
-  for (int32_t d = 0; d < kv.v_dim; d += kColumnTiles * kLanes) {
+  for (int32_t d = 0; d < room.v_dim; d += kColumnTiles * kLanes) {
     p.panel = room.values + (int64_t{d} / kLanes * kBlockPages + visit.first_page) * kTileElements;
     for (int b = 0; b < kColumnTiles; ++b) {
-      p.y[b] = room.sums + int64_t{visit.query} * kv.v_dim + d + b * kLanes;
-      p.y_stride[b] = 4 * int64_t{kv.v_dim};
+      p.y[b] = room.sums + int64_t{visit.query} * room.v_dim + d + b * kLanes;
+      p.y_stride[b] = 4 * int64_t{room.v_dim};
     }
     run_product<kUsedTiles, kColumnTiles>(tiles, p);
   }
 }
 
-WEIR_INLINE void rescale_sums(const KvPages& kv, const Room& room, int32_t query,
-                              const float* rescale) {
+WEIR_INLINE void rescale_sums(const Room& room, int32_t query, const float* rescale) {
   for (int32_t i = 0; i < kTileRows; ++i) {
     if (rescale[i] == 1) continue;
-    float* sums = room.sums + (int64_t{query} + i) * kv.v_dim;
+    float* sums = room.sums + (int64_t{query} + i) * room.v_dim;
     const __m512 by = _mm512_set1_ps(rescale[i]);
-    for (int32_t d = 0; d < kv.v_dim; d += kLanes)
+    for (int32_t d = 0; d < room.v_dim; d += kLanes)
       _mm512_store_ps(sums + d, _mm512_mul_ps(_mm512_load_ps(sums + d), by));
   }
 }
 
-WEIR_INLINE void weigh(const KvPages& kv, float factor, const Room& room, const Visit& visit) {
+WEIR_INLINE void weigh(float factor, const Room& room, const Visit& visit) {
   const int32_t last = visit.query + visit.count - 1;
   const bool whole =
       room.begin[last] <= visit.token && room.end[visit.query] >= visit.token + kStretch;
@@ -193,26 +232,28 @@ WEIR_INLINE void weigh(const KvPages& kv, float factor, const Room& room, const 
                             .count = visit.count - row < kTileRows ? visit.count - row : kTileRows};
     const bool risen =
         whole ? weigh_rows<true>(factor, rows, rescale) : weigh_rows<false>(factor, rows, rescale);
-    if (risen) rescale_sums(kv, room, query, rescale);
+    if (risen) rescale_sums(room, query, rescale);
   }
 }
 
 template <int kUsedTiles, class Tiles>
-void attend_stretch(Tiles& tiles, const KvPages& kv, const AttendArgs& args, const Room& room,
-                    const Visit& visit) {
-  score<kUsedTiles>(tiles, kv, room, visit);
-  weigh(kv, args.scale * kLog2E, room, visit);
-  add_values<kUsedTiles>(tiles, kv, room, visit);
+void attend_stretch(Tiles& tiles, float factor, const Room& room, const Visit& visit) {
+  score<kUsedTiles>(tiles, room, visit);
+  weigh(factor, room, visit);
+  add_values<kUsedTiles>(tiles, room, visit);
 }
 
 // A block whose panels are ready. Queries outside, so that their sums stay in L1; meanwhile
-// the pages of the next block come.
-template <class Tiles>
-void attend_block(Tiles& tiles, const KvPages& kv, const AttendArgs& args, const Room& room,
-                  int32_t queries, int32_t block, PageRange next) {
-  for (int32_t query = 0; query < queries; query += kTogether) {
-    const int32_t count = queries - query < kTogether ? queries - query : kTogether;
-    fetch(kv, args, next, query / kTogether, (queries + kTogether - 1) / kTogether);
+// the pages of the next block come: of `total` queries each asks for its part.
+template <class Tiles, class Pages>
+void attend_block(Tiles& tiles, const Pages& pages, const Room& room, QueryRange queries,
+                  int32_t total, int32_t block, PageRange next) {
+  const float factor = pages.args.scale * kLog2E;
+  const int32_t due = next.end > next.begin ? next.end - next.begin : 0;
+  for (int32_t query = queries.begin; query < queries.end; query += kTogether) {
+    const int32_t count = queries.end - query < kTogether ? queries.end - query : kTogether;
+    for (int32_t page = due * query / total; page < due * (query + count) / total; ++page)
+      pages.fetch(next.begin + page);
     // Queries come in the order of rows, which see ever later tokens.
     const int32_t first = room.begin[query] - block, last = room.end[query + count - 1] - block;
     const int32_t end_page =
@@ -226,89 +267,116 @@ void attend_block(Tiles& tiles, const KvPages& kv, const AttendArgs& args, const
                            .first_page = page,
                            .end_page = end};
       if (count > kTileRows)
-        attend_stretch<kRowTiles>(tiles, kv, args, room, visit);
+        attend_stretch<kRowTiles>(tiles, factor, room, visit);
       else
-        attend_stretch<1>(tiles, kv, args, room, visit);
+        attend_stretch<1>(tiles, factor, room, visit);
       page = end;
     }
   }
 }
 
-// Queries [begin, begin + count), row by row; at most room.capacity.
-WEIR_INLINE void start(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t begin,
-                       int32_t count) {
-  for (int32_t i = 0; i < count; ++i) {
-    const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
-    const int32_t position = args.first_position + row, end = position + 1;
-    room.end[i] = end;
-    const int32_t window = args.chunks ? position % args.window + 1 : args.window;
-    room.begin[i] = window > 0 && end > window ? end - window : 0;
-    if (position >= args.span_begin && position < args.span_end) {
-      room.end[i] = args.span_end;
-      if (args.span_begin < room.begin[i]) room.begin[i] = args.span_begin;
-    }
-    if (args.first_key > room.begin[i]) room.begin[i] = args.first_key;
+// The tokens that query q of a call sees.
+struct Seen {
+  int32_t begin, end;
+};
+WEIR_INLINE Seen seen_by(const AttendArgs& args, int32_t q) {
+  const int32_t position = args.first_position + q / args.group;
+  const int32_t window = args.chunks ? position % args.window + 1 : args.window;
+  Seen seen = {.begin = 0, .end = position + 1};
+  if (window > 0 && seen.end > window) seen.begin = seen.end - window;
+  if (position >= args.span_begin && position < args.span_end) {
+    seen.end = args.span_end;
+    if (args.span_begin < seen.begin) seen.begin = args.span_begin;
+  }
+  if (args.first_key > seen.begin) seen.begin = args.first_key;
+  return seen;
+}
+
+// Queries of the call, row by row, and `padding` places before them, which see what the first one
+// does; at most room.capacity.
+template <class Pages>
+void start(const Pages& pages, const Room& room, QueryRange queries, int32_t padding) {
+  pages.take_queries(queries, padding, room);
+  const int32_t places = padding + queries.end - queries.begin;
+  for (int32_t i = 0; i < places; ++i) {
+    const Seen seen = seen_by(pages.args, queries.begin + (i > padding ? i - padding : 0));
+    room.begin[i] = seen.begin;
+    room.end[i] = seen.end;
     room.max[i] = -__builtin_inff();
     _mm512_store_ps(room.weight_sums + int64_t{i} * kLanes, _mm512_setzero_ps());
-    const float* q = args.q + row * args.q_stride + int64_t{head} * kv.k_dim;
-    for (int32_t d = 0; d < kv.k_dim; d += kStep)
-      _mm512_store_si512(room.q + i * room.q_stride + d, round32(q + d));
   }
   // What stands in the last tile after them sees nothing.
-  for (int32_t i = count; i % kTileRows != 0; ++i) room.begin[i] = room.end[i] = 0;
-  for (int64_t i = 0; i < int64_t{count} * kv.v_dim; i += kLanes)
+  for (int32_t i = places; i % kTileRows != 0; ++i) room.begin[i] = room.end[i] = 0;
+  for (int64_t i = 0; i < int64_t{places} * room.v_dim; i += kLanes)
     _mm512_store_ps(room.sums + i, _mm512_setzero_ps());
 }
 
-WEIR_INLINE void finish(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t begin,
-                        int32_t count) {
-  for (int32_t i = 0; i < count; ++i) {
-    const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
-    float sum = _mm512_reduce_add_ps(_mm512_load_ps(room.weight_sums + int64_t{i} * kLanes));
+template <class Pages>
+void finish(const Pages& pages, const Room& room, QueryRange queries, int32_t padding) {
+  const AttendArgs& args = pages.args;
+  float* sums = room.sums + int64_t{padding} * room.v_dim;
+  pages.turn_back(queries.end - queries.begin, sums);
+  for (int32_t q = queries.begin; q < queries.end; ++q, ++padding, sums += room.v_dim) {
+    const int32_t row = q / args.group, head = q % args.group;
+    float sum = _mm512_reduce_add_ps(_mm512_load_ps(room.weight_sums + int64_t{padding} * kLanes));
     if (args.sinks != nullptr)
-      sum +=
-          _mm512_cvtss_f32(exp2(0xffff, _mm512_set1_ps(args.sinks[head] * kLog2E - room.max[i])));
+      sum += _mm512_cvtss_f32(
+          exp2(0xffff, _mm512_set1_ps(args.sinks[head] * kLog2E - room.max[padding])));
     const __m512 inverse = _mm512_set1_ps(1.0f / sum);
-    const float* sums = room.sums + int64_t{i} * kv.v_dim;
-    float* out = args.out + row * args.out_stride + int64_t{head} * kv.v_dim;
-    for (int32_t d = 0; d < kv.v_dim; d += kLanes)
+    float* out = args.out + row * args.out_stride + int64_t{head} * room.v_dim;
+    for (int32_t d = 0; d < room.v_dim; d += kLanes)
       _mm512_storeu_ps(out + d, _mm512_mul_ps(_mm512_load_ps(sums + d), inverse));
   }
 }
 
-template <class Tiles, class E>
-void attend_queries(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t begin,
-                    int32_t count) {
-  start(kv, args, room, begin, count);
+template <class Tiles, class Pages>
+void attend_queries(Pages& pages, const Room& room, QueryRange queries) {
+  const int32_t padding = pages.padding(queries);
+  start(pages, room, queries, padding);
+  const int32_t places = padding + queries.end - queries.begin;
   // Queries come in the order of rows, which see ever later tokens.
-  const int32_t first = room.begin[0], last = room.end[count - 1];
+  const int32_t first = room.begin[0], last = room.end[places - 1];
   Tiles tiles;
   int32_t block = first / kBlockTokens * kBlockTokens;
-  fetch(kv, args, pages_of(block, first, last), 0, 1);
+  const PageRange at_once = pages_of(block, first, last);
+  for (int32_t page = at_once.begin; page < at_once.end; ++page) pages.fetch(page);
   for (; block < last; block += kBlockTokens) {
-    widen_block<E>(kv, args, pages_of(block, first, last), first, last, room);
     const PageRange next = pages_of(block + kBlockTokens, first, last);
-    attend_block(tiles, kv, args, room, count, block, next);
+    pages.begin_block();
+    for (QueryRange alike = {0, 0}; alike.begin < places; alike.begin = alike.end) {
+      const int32_t query = queries.begin + (alike.begin > 0 ? alike.begin - padding : 0);
+      alike.end = pages.alike_until({query, queries.end}, block) - queries.begin + padding;
+      pages.widen(pages_of(block, room.begin[alike.begin], room.end[alike.end - 1]), query, first,
+                  last, room);
+      attend_block(tiles, pages, room, alike, places, block, next);
+    }
   }
-  finish(kv, args, room, begin, count);
+  finish(pages, room, queries, padding);
+}
+
+template <class Tiles, class Pages>
+void attend_pages(Pages pages, int32_t k_dim, int32_t v_dim) {
+  const AttendArgs& args = pages.args;
+  const Room room = lay_out(k_dim, v_dim, args.scratch);
+  const int32_t count = args.rows * args.group, most = room.capacity - kTileRows;  // And padding.
+  for (int32_t begin = 0; begin < count; begin += most)
+    attend_queries<Tiles>(pages, room, {begin, count - begin < most ? count : begin + most});
+}
+
+// Heads that tiles take, and queries: what depends on the layer alone, so that all rows of a prompt
+// go one way.
+WEIR_INLINE bool tiled(int32_t k_dim, int32_t v_dim, const AttendArgs& args) {
+  return k_dim % kStep == 0 && v_dim % (kColumnTiles * kLanes) == 0 && k_dim <= kDimsMax &&
+         v_dim <= kDimsMax && args.softcap == 0 && args.scale > 0;
 }
 
 template <class Tiles>
 void attend_prompt(const KvPages& kv, const AttendArgs& args) {
-  // What depends on the layer alone, so that all rows of a prompt go one way.
-  const bool tiled = kv.k_dim % kStep == 0 && kv.v_dim % (kColumnTiles * kLanes) == 0 &&
-                     kv.k_dim <= kDimsMax && kv.v_dim <= kDimsMax && !kv.values_in_keys &&
-                     args.softcap == 0 && args.scale > 0;
-  if (!tiled) return avx512::attend(kv, args);
-  const Room room = lay_out(kv, args.scratch);
-  const int32_t queries = args.rows * args.group;
-  for (int32_t begin = 0; begin < queries; begin += room.capacity) {
-    const int32_t count = queries - begin < room.capacity ? queries - begin : room.capacity;
-    if (kv.type == FloatType::kF32)
-      attend_queries<Tiles, float>(kv, args, room, begin, count);
-    else
-      attend_queries<Tiles, uint16_t>(kv, args, room, begin, count);
-  }
+  if (kv.values_in_keys || !tiled(kv.k_dim, kv.v_dim, args)) return avx512::attend(kv, args);
+  if (kv.type == FloatType::kF32)
+    attend_pages<Tiles>(NumberPages<float>{kv, args}, kv.k_dim, kv.v_dim);
+  else
+    attend_pages<Tiles>(NumberPages<uint16_t>{kv, args}, kv.k_dim, kv.v_dim);
 }
 
 }  // namespace weir::kernels::avx512bf16

@@ -19,7 +19,10 @@ inline constexpr int kLanes = 16;
 // stay in L2 beside the queries.
 inline constexpr int kBlockTokens = 256;
 inline constexpr int kBlockPages = kBlockTokens / kPageTokens;
+inline constexpr int32_t kDimsMax = 256;
 static_assert(kPageTokens == kStep && kPageTokens == kColumnTiles * kLanes);
+// In a block's panel of values, from 16 dimensions to the next.
+inline constexpr int64_t kValueTile = int64_t{kBlockPages} * kTileElements;
 
 // 32 elements as bf16, in order.
 WEIR_INLINE __m512i round32(const float* x) {
@@ -52,18 +55,18 @@ void widen_keys(const E* keys, int32_t k_dim, uint16_t* panel) {
   }
 }
 
-// values [32][v_dim] become a page of panel [v_dim / 16][page] tiles.
-// Tokens outside [first, end) of the page become 0: their weights are, but their bytes may be NaN.
+// values [tokens][v_dim] become a page, or its begin, of panel [v_dim / 16][page] tiles.
+// Tokens outside [first, end) become 0: their weights are, but their bytes may be NaN.
 template <class E>
-void widen_values(const E* values, int32_t v_dim, int32_t first, int32_t end, uint16_t* panel) {
-  constexpr int64_t kTile = kBlockPages * kTileElements;  // From 16 dimensions to the next.
-  for (int32_t t = 0; t < kPageTokens; t += 2, values += 2 * v_dim) {
+void widen_values(const E* values, int32_t v_dim, int32_t tokens, int32_t first, int32_t end,
+                  uint16_t* panel) {
+  for (int32_t t = 0; t < tokens; t += 2, values += 2 * v_dim) {
     for (int32_t d = 0; d < v_dim; d += 2 * kLanes) {
       const __m512i none = _mm512_setzero_si512();
       const __m512i a = t >= first && t < end ? round32(values + d) : none;
       const __m512i b = t + 1 >= first && t + 1 < end ? round32(values + v_dim + d) : none;
-      uint16_t* row = panel + d / kLanes * kTile + t / 2 * 32;
-      store_pairs(a, b, row, row + kTile);
+      uint16_t* row = panel + d / kLanes * kValueTile + t / 2 * 32;
+      store_pairs(a, b, row, row + kValueTile);
     }
   }
 }

@@ -15,6 +15,8 @@
 #pragma GCC diagnostic pop
 #endif
 
+#include "kernels/avx512bf16/transpose.h"
+#include "kernels/avx512bf16/vector_product.h"
 #include "kernels/unroll.h"
 
 namespace weir::kernels::avx512bf16 {
@@ -26,8 +28,6 @@ constexpr int kColumns = kLanes * kVectors;
 constexpr int kRows = 12;
 static_assert(int64_t{kMaxLayerK} * kColumns * 2 <= kScratchBytes, "a panel fits the scratch");
 
-WEIR_INLINE __m512bh as_bf16(__m512i bits) { return reinterpret_cast<__m512bh>(bits); }
-
 // Sixteen pairs of a weight's row from element `i` on; beyond k zeros.
 template <FloatType kType>
 WEIR_INLINE __m512i load_pairs(const uint16_t* row, int32_t i, int32_t k) {
@@ -38,33 +38,6 @@ WEIR_INLINE __m512i load_pairs(const uint16_t* row, int32_t i, int32_t k) {
   const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(bits));
   const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(bits, 1));
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-}
-
-// Sixteen vectors of 16 pairs each become 16 vectors of a pair each of all 16.
-WEIR_INLINE void transpose(__m512i* v) {
-  __m512i t[kLanes];
-  repeat<8>([&](auto i) WEIR_INLINE_LAMBDA {
-    t[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
-  });
-  repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
-    v[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-    v[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-    v[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-    v[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-  });
-  // Of the quarters of v[4 i + j], the q-th is of pair 4 q + j.
-  repeat<4>([&](auto j) WEIR_INLINE_LAMBDA {
-    const __m512i ab = _mm512_shuffle_i32x4(v[j], v[4 + j], 0x88);
-    const __m512i cd = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0x88);
-    const __m512i ef = _mm512_shuffle_i32x4(v[j], v[4 + j], 0xdd);
-    const __m512i gh = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0xdd);
-    t[j] = _mm512_shuffle_i32x4(ab, cd, 0x88);
-    t[8 + j] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
-    t[4 + j] = _mm512_shuffle_i32x4(ef, gh, 0x88);
-    t[12 + j] = _mm512_shuffle_i32x4(ef, gh, 0xdd);
-  });
-  repeat<kLanes>([&](auto i) WEIR_INLINE_LAMBDA { v[i] = t[i]; });
 }
 
 // Columns [column, column + count) as [pairs of k][32 columns][2]; further columns are zeros.
@@ -79,7 +52,7 @@ void lay_out(const FloatMatrix& w, int32_t column, int32_t count, uint16_t* pane
         v[c] = at < count ? load_pairs<kType>(rows + int64_t{at} * w.k, i, w.k)
                           : _mm512_setzero_si512();
       });
-      transpose(v);
+      transpose16(v);
       uint16_t* to = panel + int64_t{i} * kColumns + b * 2 * kLanes;
       repeat<kLanes>([&](auto p)
                          WEIR_INLINE_LAMBDA { _mm512_store_si512(to + p * 2 * kColumns, v[p]); });

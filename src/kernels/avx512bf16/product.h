@@ -22,6 +22,7 @@ struct Product {
   const uint16_t* x;
   int64_t x_stride;  // Bytes, as y_stride.
   int32_t steps;
+  int32_t spare_pairs;  // Zeros at the end of the last step, which need not be multiplied.
   bool resume;  // The sums go on from what y holds.
   bool far;     // y lies beyond L1.
   float* y[kColumnTiles];

@@ -40,20 +40,22 @@ uint16_t round_to_bf16(float value) {
 
 void round_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, Bf16Rows out) {
   for (int32_t m = 0; m < rows; ++m)
-    for (int32_t i = 0; i < columns; ++i)
-      out.x[m * out.stride + place(i)] = round_to_bf16(x[m * x_stride + i]);
+    for (int32_t i = 0; i < (columns + kBf16Step - 1) / kBf16Step * kBf16Step; ++i)
+      out.x[m * out.stride + place(i)] =
+          i < columns ? round_to_bf16(x[m * x_stride + i]) : uint16_t{0};
 }
 
-// `weight(column, i)`: one weight as a float.
+// `weight(column, i)`: one weight as a float; of i < k.
 template <class Weight>
 void gemm_bf16(int32_t k, const Bf16Rows& x, const GemmRange& range, Weight&& weight) {
-  constexpr int32_t kBlock = 32;
+  constexpr int32_t kBlock = kBf16Step;
   for (int32_t column = range.begin; column < range.end; ++column) {
     float* y = range.y + column;
     for (int32_t m = 0; m < range.rows; ++m) y[m * range.y_stride] = 0;
     for (int32_t first = 0; first < k; first += kBlock) {
       float block[kBlock];
-      for (int32_t i = 0; i < kBlock; ++i) block[i] = weight(column, first + i);
+      for (int32_t i = 0; i < kBlock; ++i)
+        block[i] = first + i < k ? weight(column, first + i) : 0.0f;
       for (int32_t m = 0; m < range.rows; ++m) {
         const uint16_t* row = x.x + (range.index != nullptr ? range.index[m] : m) * x.stride;
         float sums[2] = {0, 0};

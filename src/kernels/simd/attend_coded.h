@@ -207,27 +207,32 @@ void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
   for (int h = 0; h < G; ++h)
     start_coded<V>(coded, call.args, row, head + h, heads.queries[h],
                    heads.turned + h * coded.k_dim);
-  rotate<V, B>(coded.k_rotation, false, G, heads.turned);
-  for (int h = 0; h < G; ++h)
-    code_query<V, B>(coded, heads.queries[h], heads.high + h * kQueryBytes,
-                     kWide ? heads.low + h * kQueryBytes : nullptr, 4);
+  turn_heads<V, B>(coded.k_rotation, /*back=*/false, call.key_factor, G, heads.queries[0].q,
+                   heads.turned);
   for (int32_t i = 0; i < G * heads.v_stride; ++i) heads.sums[i] = heads.numbers[i] = 0;
   const CodedQuery<V>& any = heads.queries[0];
-  for (int32_t block = any.seen.begin / kBlockTokens * kBlockTokens; block < any.seen.end;
-       block += kBlockTokens) {
+  const int32_t first_block = any.seen.begin / kBlockTokens * kBlockTokens;
+  for (int32_t block = first_block; block < any.seen.end; block += kBlockTokens) {
     const Span<V> codes = coded_in(any, block), hot = hot_in(any, block);
     const Span<V> opening = first_in(any, block);
     const int first = codes.begin / kPageTokens;
     const int end = codes.begin < codes.end ? codes.end / kPageTokens : first;
     const CodedAhead<V> ahead = {first, end, block / kPageTokens, any.own / kPageTokens};
+    // What is numbers comes first: these products wait for nothing, while queries are turned and
+    // rounded one step after the other.
+    score_hot_pages<V, G>(call, block, opening, hot, heads);
+    if (block == first_block)
+      for (int h = 0; h < G; ++h)
+        code_query<V, B>(coded, heads.queries[h], heads.high + h * kQueryBytes,
+                         kWide ? heads.low + h * kQueryBytes : nullptr, 4);
     for (int p = first; p < end; ++p)
       score_page<V, B, G, kWide>(coded, call.page(ahead.block + p), ahead.of_keys(call, p), heads,
                                  key_table, heads.score + p * kPageTokens);
-    score_hot_pages<V, G>(call, block, opening, hot, heads);
     const Span<V> seen = seen_in(any.seen, block);
     for (int h = 0; h < G; ++h) {
       scores_to_weights<V>(call.args, seen, heads.score + h * kBlockTokens, heads.queries[h].seen);
-      scale_coded_sums(heads.queries[h], heads.v_stride, heads.sums_of(h));
+      // Before the first block they are zeros.
+      if (block > first_block) scale_coded_sums(heads.queries[h], heads.v_stride, heads.sums_of(h));
     }
     if (opening.begin < opening.end)
       add_hot_values<V, G>(call.hot_keys(0) + int64_t{coded.k_dim} * kPageTokens, coded.v_dim,
@@ -249,9 +254,8 @@ void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
           coded.v_dim, Span<V>{max(hot.begin - t, 0), min(hot.end - t, kPageTokens)},
           heads.score + t, heads.numbers, heads.v_stride);
   }
-  turn_sums_back<V, B>(coded, G, heads.v_stride, heads.queries, heads.sums);
   for (int h = 0; h < G; ++h)
-    finish_coded<V>(call, row, head + h, heads.queries[h], heads.sums_of(h));
+    finish_coded<V, B>(call, row, head + h, heads.queries[h], heads.sums_of(h));
 }
 
 template <class V, class B, int kKeyBits, int kValueBits>
@@ -284,7 +288,12 @@ void attend_codes(const CodedCall<V>& call) {
 template <class V, class B>
 void attend_coded(const CodedPages& coded, const KvPages& hot, const int32_t* hot_pages,
                   const AttendArgs& args) {
-  const CodedCall<V> call = {coded, hot, hot_pages, args};
+  const CodedCall<V> call = {coded,
+                             hot,
+                             hot_pages,
+                             args,
+                             rotation_factor<V>(coded.k_rotation),
+                             rotation_factor<V>(coded.v_rotation)};
   if (coded.k_bits == 8) return attend_codes<V, B, 8, 8>(call);
   return coded.v_bits == 4 ? attend_codes<V, B, 4, 4>(call) : attend_codes<V, B, 4, 3>(call);
 }

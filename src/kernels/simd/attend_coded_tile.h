@@ -317,7 +317,8 @@ void coded_tile_block(const CodedCall<V>& call, const CodedTiles<V>& tiles,
     first = min(first, codes.begin / kPageTokens);
     end = max(end, codes.end / kPageTokens);
   }
-  // A tile of queries asks for what comes, a page at a time: a processor takes few requests at once.
+  // A tile of queries asks for what comes, a page at a time: a processor takes few requests at
+  // once.
   const bool fetches = tile == 0;
   for (int p = 0; p < kBlockPages; ++p) {
     if (fetches) fetch_next(coded, block, p, 0);
@@ -367,10 +368,9 @@ void coded_tile_block(const CodedCall<V>& call, const CodedTiles<V>& tiles,
   }
   hot_runs<V, M>(
       queries, [&](auto count, int m) __attribute__((always_inline)) {
-        add_hot<V, decltype(count)::value>(call, block.begin, queries + m, OwnPages<V>(),
-                                           tiles.score + m * kBlockTokens,
-                                           sums.numbers + int64_t{m} * tiles.v_stride,
-                                           tiles.v_stride);
+        add_hot<V, decltype(count)::value>(
+            call, block.begin, queries + m, OwnPages<V>(), tiles.score + m * kBlockTokens,
+            sums.numbers + int64_t{m} * tiles.v_stride, tiles.v_stride);
       });
 }
 
@@ -400,7 +400,9 @@ void attend_coded_chunk(const CodedCall<V>& call, const CodedTiles<V>& tiles,
     }
     total = tile + rows;
   }
-  rotate<V, B>(coded.k_rotation, false, total, tiles.turned);
+  for (int32_t m = 0; m < total; ++m)
+    turn_heads<V, B>(coded.k_rotation, /*back=*/false, call.key_factor, 1, tiles.queries[m].q,
+                     tiles.turned + int64_t{m} * coded.k_dim);
   for (int32_t tile = 0; tile < count; tile += tile_rows<V>(count - tile)) {
     const int32_t rows = tile_rows<V>(count - tile);
     for (int32_t m = 0; m < rows; ++m)
@@ -451,10 +453,9 @@ void attend_coded_chunk(const CodedCall<V>& call, const CodedTiles<V>& tiles,
       }
     }
   }
-  turn_sums_back<V, B>(coded, count, tiles.v_stride, tiles.queries, tiles.sums);
   for (int32_t i = 0; i < count; ++i)
-    finish_coded<V>(call, (begin + i) / args.group, (begin + i) % args.group, tiles.queries[i],
-                    tiles.sums_of(i));
+    finish_coded<V, B>(call, (begin + i) / args.group, (begin + i) % args.group, tiles.queries[i],
+                       tiles.sums_of(i));
 }
 
 template <class V, class B, int kKeyBits, int kValueBits>

@@ -36,6 +36,8 @@ struct CodedCall {
   const KvPages& hot;
   const int32_t* hot_pages;
   const AttendArgs& args;
+  float key_factor;  // Of their rotations.
+  float value_factor;
 
   [[gnu::always_inline]] const uint8_t* page(int32_t block) const {
     return coded_head(coded, args.pages[block], args.kv_head);
@@ -63,20 +65,16 @@ template <class V>
   return {max(seen.begin, query.own - block), seen.end};
 }
 
-// Begins a query, whose numbers are copied to where they are to be turned.
+// Begins a query. `turned`: where its numbers come to be, turned.
 template <class V>
 [[gnu::always_inline]] inline void start_coded(const CodedPages& coded, const AttendArgs& args,
                                                int32_t row, int32_t head, CodedQuery<V>& query,
-                                               float* turned) {
+                                               const float* turned) {
   start(query.seen, args, row);
   query.own = (args.first_position + row) / kPageTokens * kPageTokens;
   query.q = args.q + row * args.q_stride + int64_t{head} * coded.k_dim;
   query.turned = turned;
   query.shift = 0;
-  for (int32_t i = 0; i < coded.k_dim; i += V::kLanes) {
-    const typename V::Mask lanes = V::first(min(coded.k_dim - i, V::kLanes));
-    V::store(turned + i, V::load(query.q + i, lanes), lanes);
-  }
 }
 
 // The integers of a query that is turned. Byte i of a step of four, in a row of queries' steps: at
@@ -89,7 +87,7 @@ void code_query(const CodedPages& coded, CodedQuery<V>& query, uint8_t* high, ui
   Float most = V::zero(), spoilt = V::zero();
   for (int32_t i = 0; i < coded.k_dim; i += V::kLanes) {
     const Float x = V::load(turned + i, V::first(min(coded.k_dim - i, V::kLanes)));
-    most = V::max(V::max(x, V::zero() - x), most);
+    most = V::max(V::abs(x), most);
     spoilt = V::fma(x, V::zero(), spoilt);
   }
   const bool wide = low != nullptr;
@@ -247,8 +245,9 @@ template <class V, class B, int kBits, int kStep>
   }
 }
 
-// score[p][h][t] = q[h] . k[t] for all tokens of P pages that are not codes, of G queries. Two pages
-// at once where there is a first page beside a row's own: an addition waits for the one before it.
+// score[p][h][t] = q[h] . k[t] for all tokens of P pages that are not codes, of G queries. Two
+// pages at once where there is a first page beside a row's own: an addition waits for the one
+// before it.
 template <class V, int G, int P>
 [[gnu::always_inline]] inline void hot_scores(const uint16_t* const (&keys)[P], int32_t k_dim,
                                               const CodedQuery<V>* queries,
@@ -320,32 +319,24 @@ template <class V, int G>
                              V::first(min(v_dim - d, V::kLanes)));
 }
 
-// Turns the shifted sums of codes back, of `count` queries, `stride` apart.
+// The output of a query: its sum of codes, shifted and turned back, and that of numbers, over the
+// sum of exponentials. Adding 0 makes -0 a 0, which pages that another query sees as well must not
+// decide.
 template <class V, class B>
-void turn_sums_back(const CodedPages& coded, int32_t count, int32_t stride,
-                    const CodedQuery<V>* queries, float* sums) {
-  for (int32_t i = 0; i < count; ++i) {
-    const typename V::Float shift = V::broadcast(queries[i].shift);
-    float* const sum = sums + int64_t{i} * stride;
-    for (int32_t d = 0; d < stride; d += V::kLanes) V::store(sum + d, V::load(sum + d) + shift);
-  }
-  if (stride == coded.v_dim) return rotate<V, B>(coded.v_rotation, true, count, sums);
-  for (int32_t i = 0; i < count; ++i)
-    rotate<V, B>(coded.v_rotation, true, 1, sums + int64_t{i} * stride);
-}
-
-// The output of a query: its sum of codes, turned back, and that of numbers, over the sum of
-// exponentials. Adding 0 makes -0 a 0, which pages that another query sees as well must not decide.
-template <class V>
 [[gnu::always_inline]] inline void finish_coded(const CodedCall<V>& call, int32_t row, int32_t head,
                                                 const CodedQuery<V>& query, const CodedSums& sums) {
+  using Float = typename V::Float;
   const AttendArgs& args = call.args;
-  const typename V::Float inverse = V::broadcast(inverse_sum<V>(args, query.seen, head));
-  const int32_t dim = call.coded.v_dim;
-  float* const out = args.out + row * args.out_stride + int64_t{head} * dim;
-  for (int32_t d = 0; d < dim; d += V::kLanes)
-    V::store(out + d, (V::load(sums.numbers + d) + V::load(sums.coded + d)) * inverse + V::zero(),
-             V::first(min(dim - d, V::kLanes)));
+  const Float inverse = V::broadcast(inverse_sum<V>(args, query.seen, head));
+  const Float shift = V::broadcast(query.shift);
+  float* const out = args.out + row * args.out_stride + int64_t{head} * call.coded.v_dim;
+  turn_head<V, B>(
+      call.coded.v_rotation, /*back=*/true, call.value_factor,
+      [&](int32_t i, auto lanes)
+          __attribute__((always_inline)) { return V::load(sums.coded + i, lanes) + shift; },
+      [&](int32_t i, Float x, auto lanes) __attribute__((always_inline)) {
+        V::store(out + i, (V::load(sums.numbers + i, lanes) + x) * inverse + V::zero(), lanes);
+      });
 }
 
 }  // namespace weir::kernels::simd

@@ -18,23 +18,55 @@ struct TokenScales {
   float scale[kPageTokens];
 };
 
-// The levels of 3 or 4 bits that |u| lies above, as a number from `at`: at[0], or where |u| is
-// above the first threshold at[1], and so on.
-template <class V, int kBits>
-[[gnu::always_inline]] inline typename V::Float level(typename V::Float magnitude,
-                                                      const float* at) {
-  constexpr int kLevels = kBits == 4 ? kCodeLevels4 : kCodeLevels3;
-  typename V::Float x = V::broadcast(at[0]);
-  repeat<kLevels - 1>([&](auto i) __attribute__((always_inline)) {
-    const float threshold = kBits == 4 ? kThresholds4[i] : kThresholds3[kBits == 4 ? 0 : i];
-    x = V::select(V::greater(magnitude, V::broadcast(threshold)), V::broadcast(at[i + 1]), x);
-  });
-  return x;
-}
+// What levels of 3 or 4 bits are taken as: their magnitudes, or their numbers.
+inline constexpr float kLevelNumbers[kCodeLevels4] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-template <class V>
-[[gnu::always_inline]] inline typename V::Float magnitude(typename V::Float x) {
-  return V::max(x, V::zero() - x);
+// Magnitudes |u| in bins of a quarter, of which none holds two thresholds: what stands for one of a
+// bin up to its threshold, and above it. The last bins, from 2.5 on, have none.
+struct LevelBins {
+  static constexpr int kCount = 16;
+  static constexpr float kPerUnit = 4;
+  alignas(64) float threshold[kCount] = {};
+  alignas(64) float below[kCount] = {};
+  alignas(64) float above[kCount] = {};
+
+  [[gnu::always_inline]] constexpr LevelBins(const float* thresholds, const float* levels,
+                                             int count) {
+    int level = 0;
+    for (int bin = 0; bin < kCount; ++bin) {
+      below[bin] = levels[level];
+      const float end = static_cast<float>(bin + 1) / kPerUnit;
+      const bool has_one = level + 1 < count && thresholds[level] < end;
+      threshold[bin] = has_one ? thresholds[level++] : __builtin_inff();
+      above[bin] = levels[level];
+    }
+  }
+};
+template <int kBits, const float* kLevels>
+inline constexpr LevelBins kLevelBins = kBits == 4 ? LevelBins(kThresholds4, kLevels, kCodeLevels4)
+                                                   : LevelBins(kThresholds3, kLevels, kCodeLevels3);
+
+// levels[0], or where |u| is above the first threshold levels[1], and so on.
+template <class V, int kBits, const float* kLevels>
+[[gnu::always_inline]] inline typename V::Float level(typename V::Float magnitude) {
+  using Float = typename V::Float;
+  if constexpr (V::kLanes == LevelBins::kCount) {
+    constexpr const LevelBins& kBins = kLevelBins<kBits, kLevels>;
+    // NaN goes to the first bin.
+    const Float bin =
+        V::min(V::broadcast(LevelBins::kCount - 1), magnitude * V::broadcast(LevelBins::kPerUnit));
+    return V::select(V::greater(magnitude, V::look_up(kBins.threshold, bin)),
+                     V::look_up(kBins.above, bin), V::look_up(kBins.below, bin));
+  } else {
+    constexpr int kCount = kBits == 4 ? kCodeLevels4 : kCodeLevels3;
+    Float x = V::broadcast(kLevels[0]);
+    repeat<kCount - 1>([&](auto i) __attribute__((always_inline)) {
+      const float threshold = kBits == 4 ? kThresholds4[i] : kThresholds3[kBits == 4 ? 0 : i];
+      x = V::select(V::greater(magnitude, V::broadcast(threshold)), V::broadcast(kLevels[i + 1]),
+                    x);
+    });
+    return x;
+  }
 }
 
 // The code of 8 bits, as a number.
@@ -61,9 +93,9 @@ template <class V, int kBits, int N>
       if constexpr (kBits == 8) {
         c = byte_code<V>(u * factor[v]) - V::broadcast(kCodeMax8);
       } else {
-        u = u * factor[v];
-        c = level<V, kBits>(magnitude<V>(u), kBits == 4 ? kMagnitudes4 : kMagnitudes3);
-        c = V::select(V::greater(V::zero(), u), V::zero() - c, c);
+        // Code and number have one sign, which both products lose.
+        u = V::abs(u * factor[v]);
+        c = level < V, kBits, kBits == 4 ? kMagnitudes4 : kMagnitudes3 > (u);
       }
       uc[v] = V::fma(u, c, uc[v]);
       cc[v] = V::fma(c, c, cc[v]);
@@ -81,7 +113,7 @@ void find_scales(const float* r, int32_t dim, bool unbiased, float* factors, flo
     for (int v = 0; v < N; ++v) {
       const Float x = V::load(r + i * kPageTokens + v * V::kLanes);
       squares[v] = V::fma(x, x, squares[v]);
-      most[v] = V::max(magnitude<V>(x), most[v]);
+      most[v] = V::max(V::abs(x), most[v]);
     }
   const Float unit = V::broadcast(code_unit(kBits));
   const Float root = V::sqrt(V::broadcast(static_cast<float>(dim)));
@@ -146,9 +178,8 @@ void find_page_scales(const float* r, int32_t dim, bool unbiased, TokenScales& o
 template <class V, class B, int kBits>
 [[gnu::always_inline]] inline typename V::Float codes_of(typename V::Float u) {
   if constexpr (kBits == 8) return byte_code<V>(u);
-  constexpr float kLevel[] = {0, 1, 2, 3, 4, 5, 6, 7};
   constexpr float kLevels = kBits == 4 ? kCodeLevels4 : kCodeLevels3;
-  const typename V::Float n = level<V, kBits>(magnitude<V>(u), kLevel);
+  const typename V::Float n = level<V, kBits, kLevelNumbers>(V::abs(u));
   return V::select(V::greater(V::zero(), u), V::broadcast(kLevels - 1) - n,
                    V::broadcast(kLevels) + n);
 }
@@ -312,14 +343,16 @@ void encode_page(const CodedPages& to, int32_t page, const KvPages& hot, int32_t
   float* const tokens = r + (kPageTokens + 1) * kCodedDimMax;
   TokenScales key_scales, value_scales;
   // What is beyond the numbers of a line, or of a byte for each dimension, is zeros.
-  for (int64_t i = key_scales_at(to); i < value_codes_at(to); ++i) out[i] = 0;
+  const int64_t values_at = value_codes_at(to);
+  __builtin_memset(out + key_scales_at(to), 0,
+                   static_cast<uint64_t>(values_at - key_scales_at(to)));
   transpose<V>(keys, to.k_dim, kPageTokens, tokens);
   rotate<V, B>(to.k_rotation, false, kPageTokens, tokens);
   transpose<V>(tokens, kPageTokens, to.k_dim, r);
   centre_keys<V, B>(to, r, out);
   to.k_bits == 4 ? encode_keys<V, B, 4>(to, r, key_scales, out)
                  : encode_keys<V, B, 8>(to, r, key_scales, out);
-  for (int64_t i = value_codes_at(to); i < coded_head_bytes(to); ++i) out[i] = 0;
+  __builtin_memset(out + values_at, 0, static_cast<uint64_t>(coded_head_bytes(to) - values_at));
   widen_numbers<V>(values, kPageTokens * to.v_dim, tokens);
   rotate<V, B>(to.v_rotation, false, kPageTokens, tokens);
   transpose<V>(tokens, kPageTokens, to.v_dim, r);

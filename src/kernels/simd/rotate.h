@@ -94,14 +94,14 @@ void turn_part(const Rotation& r, bool back, float factor, float* x) {
   scale_numbers<V>(factor, n, x);
 }
 
-// A head of N vectors whose number is a power of two stays in registers.
-template <class V, class B, int N>
+// A head of N vectors, all of them powers of two, stays in registers.
+template <class V, class B, int N, class Load, class Store>
 [[gnu::always_inline]] inline void turn_whole(const Rotation& r, bool back, float factor,
-                                              float* x) {
+                                              const Load& load, const Store& store) {
   constexpr int kSteps = V::kLanes == 16 ? 4 : 3;
   typename V::Float y[N];
   repeat<N>([&](auto i) __attribute__((always_inline)) {
-    y[i] = V::load(x + i * V::kLanes);
+    y[i] = load(i * V::kLanes, typename V::All{});
     if (!back) y[i] = y[i] * V::load(r.signs + i * V::kLanes);
     repeat<kSteps>([&](auto s) __attribute__((always_inline)) {
       y[i] = B::template butterfly<decltype(s)::value>(y[i]);
@@ -123,32 +123,57 @@ template <class V, class B, int N>
   repeat<N>([&](auto i) __attribute__((always_inline)) {
     y[i] = y[i] * V::broadcast(factor);
     if (back) y[i] = y[i] * V::load(r.signs + i * V::kLanes);
-    V::store(x + i * V::kLanes, y[i]);
+    store(i * V::kLanes, y[i], typename V::All{});
   });
+}
+
+// What all numbers are multiplied by.
+template <class V>
+[[gnu::always_inline]] inline float rotation_factor(const Rotation& r) {
+  float root[V::kLanes];
+  V::store(root, V::sqrt(V::broadcast(static_cast<float>(r.order * r.width))));
+  return 1 / root[0];
+}
+
+// One head, whose vector of numbers from i on is load(i, lanes), and goes to store(i, x, lanes).
+template <class V, class B, class Load, class Store>
+[[gnu::always_inline]] inline void turn_head(const Rotation& r, bool back, float factor,
+                                             const Load& load, const Store& store) {
+  if (r.width == r.dim && r.width == 4 * V::kLanes)
+    return turn_whole<V, B, 4>(r, back, factor, load, store);
+  if (r.width == r.dim && r.width == 8 * V::kLanes)
+    return turn_whole<V, B, 8>(r, back, factor, load, store);
+  float x[kCodedDimMax];
+  const auto each = [&](const auto& fn) __attribute__((always_inline)) {
+    for (int32_t i = 0; i < r.dim; i += V::kLanes) fn(i, V::first(min(r.dim - i, V::kLanes)));
+  };
+  each([&](int32_t i, auto lanes) { V::store(x + i, load(i, lanes), lanes); });
+  if (!back) apply_signs<V>(r.signs, r.dim, x);
+  turn_part<V, B>(r, back, factor, x);
+  if (r.order * r.width < r.dim) {
+    turn_part<V, B>(r, back, factor, x + r.dim - r.width);
+    turn_part<V, B>(r, back, factor, x);
+  }
+  if (back) apply_signs<V>(r.signs, r.dim, x);
+  each([&](int32_t i, auto lanes) { store(i, V::load(x + i, lanes), lanes); });
+}
+
+// Heads side by side, to where they come from or elsewhere.
+template <class V, class B>
+[[gnu::always_inline]] inline void turn_heads(const Rotation& r, bool back, float factor,
+                                              int32_t heads, const float* from, float* to) {
+  for (int32_t h = 0; h < heads; ++h, from += r.dim, to += r.dim)
+    turn_head<V, B>(
+        r, back, factor,
+        [&](int32_t i, auto lanes)
+            __attribute__((always_inline)) { return V::load(from + i, lanes); },
+        [&](int32_t i, typename V::Float x, auto lanes)
+            __attribute__((always_inline)) { V::store(to + i, x, lanes); });
 }
 
 template <class V, class B>
 void rotate(const Rotation& r, bool back, int32_t heads, float* x) {
-  float root[V::kLanes];
-  V::store(root, V::sqrt(V::broadcast(static_cast<float>(r.order * r.width))));
-  const float factor = 1 / root[0];
-  if (r.width == 4 * V::kLanes && r.dim == r.width) {
-    for (int32_t h = 0; h < heads; ++h, x += r.dim) turn_whole<V, B, 4>(r, back, factor, x);
-    return;
-  }
-  if (r.width == 8 * V::kLanes && r.dim == r.width) {
-    for (int32_t h = 0; h < heads; ++h, x += r.dim) turn_whole<V, B, 8>(r, back, factor, x);
-    return;
-  }
-  for (int32_t h = 0; h < heads; ++h, x += r.dim) {
-    if (!back) apply_signs<V>(r.signs, r.dim, x);
-    turn_part<V, B>(r, back, factor, x);
-    if (r.order * r.width < r.dim) {
-      turn_part<V, B>(r, back, factor, x + r.dim - r.width);
-      turn_part<V, B>(r, back, factor, x);
-    }
-    if (back) apply_signs<V>(r.signs, r.dim, x);
-  }
+  turn_heads<V, B>(r, back, rotation_factor<V>(r), heads, x, x);
 }
 
 }  // namespace weir::kernels::simd

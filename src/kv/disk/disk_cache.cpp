@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -20,11 +21,10 @@ constexpr int kNiceness = 5;
 constexpr auto kHoldLook = std::chrono::milliseconds(50);
 // A new measurement counts so much of the running mean.
 constexpr double kNewShare = 0.25;
-
-size_t buffer_bytes(const PageShape& shape) {
-  const int64_t page = shape.bytes_of(1);
-  return kBlockBytes + whole_blocks(static_cast<uint64_t>(page * blocks_in_buffer(shape)));
-}
+// Steps with fewer tokens of prompts say little about how fast those are.
+constexpr int32_t kLearnTokens = 64;
+// Bytes a second, until something has been read: what a plain SSD gives.
+constexpr double kReadRateAssumed = 500e6;
 
 // What was written in the last day, as far as the times of files tell.
 int64_t written_today(Files& files, const std::string& folder) {
@@ -40,19 +40,23 @@ int64_t written_today(Files& files, const std::string& folder) {
 
 }  // namespace
 
-int32_t blocks_in_buffer(const PageShape& shape) {
-  const int64_t page = std::max<int64_t>(1, shape.bytes_of(1));
-  return static_cast<int32_t>(std::clamp<int64_t>(kWriteBytesMax / page, 1, kExtentBlocksMax));
+int32_t loads_at_once(const PageShape& shape) {
+  // As many blocks as any window has: a longer text has no more of them.
+  constexpr int32_t kLongText = kChainBlocksMax;
+  const int64_t sides = std::max<int64_t>(1, shape.side_bytes(kLongText));
+  return static_cast<int32_t>(std::clamp<int64_t>(kLoadSideBytesMax / sides, 1, kLoadsMax));
 }
 
-// Of blocks of as many bytes as there may be, or of as many as the index takes.
+// Of blocks of as many bytes as there may be, or of as many as the index takes. An extent of blocks
+// without bytes has its head.
 int64_t cache_memory(const PageShape& shape, int64_t bytes_max) {
-  const int64_t page = std::max<int64_t>(1, shape.bytes_of(1));
-  const int64_t blocks = std::min<int64_t>(bytes_max / page + 1, kStoredBlocksMax);
-  const auto extent = static_cast<int64_t>(
-      kBlockBytes + whole_blocks(static_cast<uint64_t>(page * kExtentBlocksMax)));
-  return blocks * kIndexBytes + kWriteBuffers * static_cast<int64_t>(buffer_bytes(shape)) +
-         2 * extent;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int32_t g = 0; g < shape.groups; ++g)
+    least = std::min(least, shape.page_bytes[static_cast<size_t>(g)]);
+  least = std::max<int64_t>(least, kBlockBytes / kExtentBlocksMax);
+  const int64_t blocks = std::min<int64_t>(bytes_max / least + 1, kStoredBlocksMax);
+  constexpr int32_t kStoreBuffers = 2;
+  return blocks * kIndexBytes + (kWriteBuffers + kStoreBuffers) * extent_bytes_max(shape);
 }
 
 Result<std::unique_ptr<DiskCache>> DiskCache::open(const DiskCacheOptions& options,
@@ -65,7 +69,8 @@ Result<std::unique_ptr<DiskCache>> DiskCache::open(const DiskCacheOptions& optio
   WEIR_ASSIGN(cache->store_, Store::open(cache->folder_.path(), options.fingerprint, options.shape,
                                          limits, *cache->files_, cache->figures_));
   for (Buffer& buffer : cache->buffers_) {
-    WEIR_ASSIGN(buffer.bytes, HugeBuffer::allocate(buffer_bytes(options.shape)));
+    WEIR_ASSIGN(buffer.bytes,
+                HugeBuffer::allocate(static_cast<size_t>(extent_bytes_max(options.shape))));
     CHECK(cache->empty_.try_push(&buffer));
   }
   cache->budget_.emplace(options.write_bytes_a_second, options.write_bytes_a_day,
@@ -95,9 +100,24 @@ DiskCache::~DiskCache() {
   if (open_caches_ != nullptr) --*open_caches_;
 }
 
-std::optional<Store::Found> DiskCache::find(std::span<const PrefixKey> keys, int32_t from) const {
+std::optional<Store::Found> DiskCache::find(std::span<const PrefixKey> keys,
+                                            std::span<const PageSet> in_memory,
+                                            std::span<PageSet> wanted) const {
   if (failed()) return Store::Found();
-  return store_->find(keys, from);
+  return store_->find(keys, in_memory, wanted);
+}
+
+void DiskCache::learn_prompts(int32_t tokens, double seconds) {
+  if (tokens < kLearnTokens || seconds <= 0) return;
+  const double rate = tokens / seconds;
+  prompt_rate_ = prompt_rate_ == 0 ? rate : prompt_rate_ + kNewShare * (rate - prompt_rate_);
+}
+
+bool DiskCache::pays(int64_t bytes, int32_t tokens) const {
+  if (prompt_rate_ == 0) return true;
+  const double measured = read_bytes_a_second();
+  const double rate = measured > 0 ? measured : kReadRateAssumed;
+  return static_cast<double>(bytes) / rate < tokens / prompt_rate_;
 }
 
 void DiskCache::on_done(std::function<void()> call) {
@@ -111,7 +131,7 @@ void DiskCache::tell() {
 }
 
 void DiskCache::load(Load& load) {
-  CHECK(std::ssize(load.pages) == std::ssize(load.keys) - load.from && load.memory != nullptr);
+  CHECK(load.wanted.size() == load.keys.size() && load.memory != nullptr);
   load.done.store(false, std::memory_order_relaxed);
   CHECK(loads_.try_push(&load));
   read_bell_.ring();
@@ -169,17 +189,16 @@ void DiskCache::read_main() {
 }
 
 void DiskCache::run(Load& load) {
-  load.loaded = 0;
   if (failed()) return;
   const Clock::time_point begin = Clock::now();
   const uint64_t before = figures_.read_bytes.value();
-  const Result<int32_t> read = store_->read(
-      {load.salt, load.keys, load.tokens}, load.from, static_cast<int32_t>(load.keys.size()),
-      [&load](int32_t block, uint8_t, std::span<const std::byte> bytes) {
-        load.memory->copy_in(0, load.pages[static_cast<size_t>(block - load.from)], bytes);
+  const Result<void> read = store_->read(
+      {load.salt, load.keys, load.tokens}, load.wanted,
+      [&load](int32_t block, int32_t group, std::span<const std::byte> bytes) {
+        const auto& pages = load.pages[static_cast<size_t>(group)];
+        load.memory->copy_in(group, pages[static_cast<size_t>(block)], bytes);
       });
   if (!read) return fail_with(read.error());
-  load.loaded = *read;
   const auto bytes = static_cast<double>(figures_.read_bytes.value() - before);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (bytes == 0 || seconds <= 0) return;

@@ -9,6 +9,7 @@
 // of its own, weir-disk-read and weir-disk-write.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,13 +43,13 @@ struct DiskCacheOptions {
   int64_t write_bytes_a_day = int64_t{64} << 30;
 };
 
-// Buffers for writing, and the most bytes that are copied into one at once: two thirds of a
-// millisecond on one core for each MiB would be too much at 256 MiB, and is little at 16.
 inline constexpr int32_t kWriteBuffers = 3;
-inline constexpr int64_t kWriteBytesMax = int64_t{16} << 20;
 
-// How many blocks a buffer holds.
-int32_t blocks_in_buffer(const PageShape& shape);
+// Texts that are loaded at once: so many, or as many as need no more than this of pages that only
+// the end of a text has, but one.
+inline constexpr int32_t kLoadsMax = 4;
+inline constexpr int64_t kLoadSideBytesMax = int64_t{256} << 20;
+int32_t loads_at_once(const PageShape& shape);
 // The memory that a cache takes, whatever it holds: buffers, and the index of so many bytes.
 int64_t cache_memory(const PageShape& shape, int64_t bytes_max);
 
@@ -75,21 +77,27 @@ class DiskCache {
   double read_bytes_a_second() const { return read_rate_.load(std::memory_order_relaxed); }
 
   // As Store::find(). Nothing once the disk has failed.
-  std::optional<Store::Found> find(std::span<const PrefixKey> keys, int32_t from) const;
+  std::optional<Store::Found> find(std::span<const PrefixKey> keys,
+                                   std::span<const PageSet> in_memory,
+                                   std::span<PageSet> wanted) const;
 
-  // Blocks [from, keys.size()) of a chain, and the pages of the spine that they are to lie in.
+  // A text of so many tokens was computed in so many seconds.
+  void learn_prompts(int32_t tokens, double seconds);
+  // So many bytes are read faster than so many tokens are computed, as far as is known.
+  bool pays(int64_t bytes, int32_t tokens) const;
+
+  // Pages of the blocks of a chain, and where they are to lie.
   struct Load {
     PrefixKey salt;
     std::vector<PrefixKey> keys;
     std::vector<BlockTokens> tokens;
-    int32_t from = 0;
-    std::vector<PageId> pages;  // Of block `from` on.
+    std::vector<PageSet> wanted;  // Of each block; once it is done: those that have not come.
+    // By group: the page of each block; entries of what is not wanted may be anything.
+    std::array<std::vector<PageId>, kShapeGroupsMax> pages;
     PageMemory* memory = nullptr;
 
     std::atomic<bool> done{false};
-    int32_t loaded = 0;  // Once it is done: blocks that are there now, from `from` on.
   };
-  static constexpr size_t kLoadsMax = 4;
   // It is lent until it is done. REQUIRES: no more than kLoadsMax are; no pass reads or writes the
   // pages.
   void load(Load& load);
@@ -110,7 +118,7 @@ class DiskCache {
   void flush(Clock::time_point until);
   // Whether writes wait: others need the disk now.
   void hold_writes(bool hold) { held_.store(hold, std::memory_order_relaxed); }
-  bool contains(const PrefixKey& key) const { return store_->contains(key); }
+  PageSet pages_of(const PrefixKey& key) const { return store_->pages_of(key); }
 
   const StoreFigures& figures() const { return figures_; }
   uint64_t dropped_bytes() const { return dropped_bytes_.value(); }  // For the limits' sake.
@@ -143,6 +151,7 @@ class DiskCache {
   std::atomic<bool> flushing_{false};
   std::atomic<bool> held_{false};
   std::atomic<double> read_rate_{0};
+  double prompt_rate_ = 0;  // Tokens a second; 0: not measured. The owner's.
 
   SpscRing<Load*> loads_{kLoadsMax};
   std::vector<Buffer> buffers_{kWriteBuffers};

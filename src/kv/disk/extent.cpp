@@ -12,7 +12,7 @@ namespace weir::kv::disk {
 namespace {
 
 constexpr uint32_t kMagic = 0x58564b57;  // "WKVX" as it lies in the file.
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 // Little endian, as the machines are that Weir runs on.
 struct RawHead {
@@ -24,7 +24,7 @@ struct RawHead {
   uint64_t payload_bytes = 0;
   uint32_t payload_crc = 0;
   uint32_t unused = 0;
-  std::array<uint8_t, kExtentBlocksMax> pages{};
+  std::array<PageSet, kExtentBlocksMax> pages{};
   std::array<BlockTokens, kExtentBlocksMax> tokens{};
 };
 constexpr size_t kCrcAt = kBlockBytes - sizeof(uint32_t);
@@ -35,6 +35,16 @@ tl::unexpected<Error> damaged(const std::string& what) {
 }
 
 }  // namespace
+
+int64_t payload_bytes_max(const PageShape& shape) {
+  const int64_t block = shape.bytes_of(shape.all());
+  return std::max(block, std::min(block * kExtentBlocksMax, kWriteBytesMax));
+}
+
+int64_t extent_bytes_max(const PageShape& shape) {
+  return static_cast<int64_t>(kBlockBytes +
+                              whole_blocks(static_cast<uint64_t>(payload_bytes_max(shape))));
+}
 
 std::array<PrefixKey, kExtentBlocksMax> ExtentHead::keys() const {
   std::array<PrefixKey, kExtentBlocksMax> keys{};
@@ -81,10 +91,13 @@ Result<ExtentHead> read_head(std::span<const std::byte> bytes, const PageShape& 
       .tokens = raw.tokens,
       .payload_crc = raw.payload_crc};
   for (int32_t i = 0; i < kExtentBlocksMax; ++i) {
-    const uint8_t pages = raw.pages[static_cast<size_t>(i)];
-    if (i < head.blocks ? (pages & 1) == 0 || pages >> shape.groups != 0 : pages != 0)
+    const PageSet pages = raw.pages[static_cast<size_t>(i)];
+    if (i < head.blocks ? pages == 0 || pages >> shape.groups != 0 : pages != 0)
       return damaged("its blocks have pages of groups that the model lacks, or none");
   }
+  if (head.payload_bytes(shape) > payload_bytes_max(shape))
+    return damaged("expected a payload of " + std::to_string(payload_bytes_max(shape)) +
+                   " bytes at most, found " + std::to_string(head.payload_bytes(shape)));
   if (raw.payload_bytes != static_cast<uint64_t>(head.payload_bytes(shape)))
     return damaged("expected a payload of " + std::to_string(head.payload_bytes(shape)) +
                    " bytes, found " + std::to_string(raw.payload_bytes));

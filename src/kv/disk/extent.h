@@ -2,7 +2,8 @@
 //
 //   head      4 KiB: whose blocks these are (the key of what comes before them, and their tokens),
 //             and checksums of itself and of the payload
-//   payload   of each block its page of each group that it has one of, as it lies in memory
+//   payload   of each block its page of each group that it has one of, as it lies in memory; a block
+//             whose page of the spine lies elsewhere has only others
 //   padding   to the next 4 KiB
 //
 // A head is read as bytes from outside: whatever they are, they give blocks whose pages lie within
@@ -19,7 +20,7 @@
 
 #include "base/result.h"
 #include "kv/block.h"
-#include "kv/layout.h"
+#include "kv/disk/page_shape.h"
 #include "kv/prefix_cache.h"
 
 namespace weir::kv::disk {
@@ -38,25 +39,19 @@ constexpr uint64_t whole_blocks(uint64_t bytes) {
   return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
 }
 
-// The pages that a block may have: of each group, by number, the bytes of one.
-struct PageShape {
-  std::array<int64_t, kGroupsMax> page_bytes{};
-  int32_t groups = 1;
+// What is copied into a buffer at once, unless one block alone has more: two thirds of a millisecond
+// on one core for each MiB would be too much at 256 MiB, and is little at 16.
+inline constexpr int64_t kWriteBytesMax = int64_t{16} << 20;
 
-  // Of a block that has pages of these groups, one bit each.
-  int64_t bytes_of(uint8_t pages) const {
-    int64_t bytes = 0;
-    for (int32_t g = 0; g < groups; ++g)
-      if ((pages >> g & 1) != 0) bytes += page_bytes[static_cast<size_t>(g)];
-    return bytes;
-  }
-  bool operator==(const PageShape&) const = default;
-};
+// The most bytes of an extent's pages.
+int64_t payload_bytes_max(const PageShape& shape);
+// The most that an extent takes on disk, and of the memory that it is read into.
+int64_t extent_bytes_max(const PageShape& shape);
 
 struct ExtentHead {
   PrefixKey parent;                               // Its `pages` is the number of the first block.
   int32_t blocks = 0;                             // At least one.
-  std::array<uint8_t, kExtentBlocksMax> pages{};  // Of each block: its groups, a bit each.
+  std::array<PageSet, kExtentBlocksMax> pages{};  // Of each block; never none.
   std::array<BlockTokens, kExtentBlocksMax> tokens{};
   uint32_t payload_crc = 0;
 
@@ -75,7 +70,7 @@ struct ExtentHead {
   bool operator==(const ExtentHead&) const = default;
 };
 
-// REQUIRES: at least one block, each with a page of the spine. `to` has kBlockBytes.
+// REQUIRES: at least one block. `to` has kBlockBytes.
 void write_head(const ExtentHead& head, const PageShape& shape, std::span<std::byte> to);
 // REQUIRES: `bytes` has kBlockBytes.
 Result<ExtentHead> read_head(std::span<const std::byte> bytes, const PageShape& shape);

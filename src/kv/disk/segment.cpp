@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kSegmentMagic = 0x53564b57;  // "WKVS" as it lies in the file.
 constexpr uint32_t kSidecarMagic = 0x49564b57;  // "WKVI".
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 constexpr size_t kIdentityMax = 128;
 
@@ -23,7 +23,7 @@ struct RawSegment {
   uint32_t version = kVersion;
   int32_t groups = 0;
   int32_t page_tokens = kPageTokens;
-  std::array<int64_t, kGroupsMax> page_bytes{};
+  std::array<int64_t, kShapeGroupsMax> page_bytes{};
   std::array<char, kIdentityMax> identity{};
 };
 static_assert(sizeof(RawSegment) <= kBlockBytes);
@@ -41,7 +41,7 @@ struct RawExtent {
   uint64_t parent_low = 0, parent_high = 0;
   int32_t first_block = 0;
   int32_t blocks = 0;
-  std::array<uint8_t, kExtentBlocksMax> pages{};
+  std::array<PageSet, kExtentBlocksMax> pages{};
   struct Key {
     uint64_t low = 0, high = 0;
   };
@@ -91,20 +91,26 @@ Result<StoredExtent> extent_of(const RawExtent& raw, const PageShape& shape) {
       .keys = {}};
   for (int32_t i = 0; i < extent.blocks; ++i) {
     const auto at = static_cast<size_t>(i);
-    if ((raw.pages[at] & 1) == 0 || raw.pages[at] >> shape.groups != 0)
+    if (raw.pages[at] == 0 || raw.pages[at] >> shape.groups != 0)
       return useless("it names pages that cannot be");
     extent.keys[at] = {
         .low = raw.keys[at].low, .high = raw.keys[at].high, .pages = raw.first_block + i + 1};
   }
+  if (extent.bytes(shape) > static_cast<uint64_t>(extent_bytes_max(shape)))
+    return useless("it names more pages than an extent has");
   return extent;
 }
 
 }  // namespace
 
+int64_t StoredExtent::payload_bytes(const PageShape& shape) const {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < blocks; ++i) bytes += shape.bytes_of(pages[static_cast<size_t>(i)]);
+  return bytes;
+}
+
 uint64_t StoredExtent::bytes(const PageShape& shape) const {
-  int64_t payload = 0;
-  for (int32_t i = 0; i < blocks; ++i) payload += shape.bytes_of(pages[static_cast<size_t>(i)]);
-  return kBlockBytes + whole_blocks(static_cast<uint64_t>(payload));
+  return kBlockBytes + whole_blocks(static_cast<uint64_t>(payload_bytes(shape)));
 }
 
 StoredExtent stored(const ExtentHead& head, uint64_t offset) {

@@ -27,9 +27,10 @@ struct StoredExtent {
   uint64_t offset = 0;
   PrefixKey parent;
   int32_t blocks = 0;
-  std::array<uint8_t, kExtentBlocksMax> pages{};
+  std::array<PageSet, kExtentBlocksMax> pages{};
   std::array<PrefixKey, kExtentBlocksMax> keys{};
 
+  int64_t payload_bytes(const PageShape& shape) const;
   uint64_t bytes(const PageShape& shape) const;
   bool operator==(const StoredExtent&) const = default;
 };

@@ -10,25 +10,45 @@
 namespace weir::kv::disk {
 
 Spill::Spill(PrefixCache& cache, PageMemory& memory, DiskCache& disk)
-    : cache_(cache), memory_(memory), disk_(disk), blocks_max_(blocks_in_buffer(disk.shape())) {
-  CHECK(memory.groups().size() == 1);
+    : cache_(cache), memory_(memory), disk_(disk) {
+  const PageShape& shape = disk.shape();
+  for (int32_t g = 0; g < shape.groups; ++g)
+    CHECK(shape.page_bytes[static_cast<size_t>(g)] == memory.kept_bytes(g));
   cache_.watch(this);
 }
 
 Spill::~Spill() { cache_.watch(nullptr); }
 
-void Spill::leaves(PageId page) { (void)write_group(page); }
+void Spill::leaves(PageId entry) { (void)write_group(entry); }
 
-// Blocks before `last` in its group, as many as are not on disk, and `last` itself. False: there is
-// no buffer.
+// A text of so many blocks is worth it, with all that a sequence needs that goes on there.
+bool Spill::pays(int32_t end) const {
+  const PageShape& shape = disk_.shape();
+  if (!shape.has_sides()) return true;
+  return disk_.pays(end * shape.page_bytes[0] + shape.side_bytes(end), end * kPageTokens);
+}
+
+PageSet Spill::to_store(const PrefixCache::Cached& entry) const {
+  const PageSet pages = entry.to_store();
+  return pages != 0 && pays(entry.key.pages) ? pages : PageSet{0};
+}
+
+// Blocks before `last` in its group that have anything to store, one after another, and `last`
+// itself. False: there is no buffer.
 bool Spill::write_group(PageId last) {
-  std::array<PageId, kExtentBlocksMax> pages{};
+  const PageShape& shape = disk_.shape();
+  std::array<PageId, kExtentBlocksMax> entries{};
+  std::array<PageSet, kExtentBlocksMax> pages{};
   int32_t blocks = 0;
-  for (PageId page = last; blocks < blocks_max_ && in_group(page, group_of(last));) {
-    const PrefixCache::Cached each = cache_.cached(page);
-    if (!each.worth_keeping || each.stored || !each.computed) break;
-    pages[static_cast<size_t>(blocks++)] = page;
-    page = each.parent;
+  int64_t room = payload_bytes_max(shape);
+  for (PageId entry = last; blocks < kExtentBlocksMax && in_group(entry, group_of(last));) {
+    const PrefixCache::Cached each = cache_.cached(entry);
+    const PageSet store = to_store(each);
+    room -= shape.bytes_of(store);
+    if (store == 0 || room < 0) break;
+    entries[static_cast<size_t>(blocks)] = entry;
+    pages[static_cast<size_t>(blocks++)] = store;
+    entry = each.parent;
   }
   if (blocks == 0) return true;
   DiskCache::Buffer* const buffer = disk_.take_buffer();
@@ -38,16 +58,18 @@ bool Spill::write_group(PageId last) {
   head.blocks = blocks;
   std::byte* to = buffer->bytes.data() + kBlockBytes;
   for (int32_t i = 0; i < blocks; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const PageId page = pages[static_cast<size_t>(blocks - 1 - i)];
-    const PrefixCache::Cached each = cache_.cached(page);
+    const auto at = static_cast<size_t>(i), from = static_cast<size_t>(blocks - 1 - i);
+    const PrefixCache::Cached each = cache_.cached(entries[from]);
     if (i == 0) head.parent = each.parent_key;
-    head.pages[at] = 1;
+    head.pages[at] = pages[from];
     head.tokens[at] = each.tokens;
-    const auto bytes = static_cast<size_t>(memory_.bytes_of_page(0));
-    memory_.copy_out(0, page, {to, bytes});
-    to += bytes;
-    cache_.set_stored(page);
+    for (int32_t g = 0; g < shape.groups; ++g) {
+      if (!has_page(pages[from], g)) continue;
+      const auto bytes = static_cast<size_t>(shape.page_bytes[static_cast<size_t>(g)]);
+      memory_.copy_out(g, cache_.page_of(entries[from], g), {to, bytes});
+      to += bytes;
+    }
+    cache_.set_stored(entries[from], each.stored | pages[from]);
   }
   disk_.write(*buffer);
   return true;
@@ -61,8 +83,8 @@ void Spill::write_all(std::chrono::steady_clock::time_point until) {
   std::vector<PageId> ends;
   for (const PageId page : pages | std::views::reverse) {
     const PrefixCache::Cached each = cache_.cached(page);
-    if (!each.worth_keeping || !each.computed) continue;
-    cache_.set_stored(page, disk_.contains(each.key));
+    if (!each.worth_keeping) continue;
+    cache_.set_stored(page, disk_.pages_of(each.key));
     if (planned[static_cast<size_t>(page)]) continue;
     ends.push_back(page);
     for (PageId before = page; in_group(before, group_of(page)); before = parent_of(before))
@@ -70,7 +92,7 @@ void Spill::write_all(std::chrono::steady_clock::time_point until) {
   }
   for (const PageId end : ends | std::views::reverse) {
     for (PageId page = end; in_group(page, group_of(end)); page = parent_of(page)) {
-      if (cache_.cached(page).stored) continue;
+      if (to_store(cache_.cached(page)) == 0) continue;
       if (!disk_.wait_for_buffer(until) || !write_group(page)) return;
     }
   }

@@ -1,11 +1,14 @@
 // Spill: what of the prefix cache goes to disk, and when. A block goes when it leaves memory, or at
 // the end, if its text is likely to come again: it was taken by another sequence, or it is part of
-// one of kWorthTokens tokens.
+// one of kWorthTokens tokens. What layers remember beside the spine, pages of windows and states,
+// goes only where a prompt or an answer has ended or texts have parted (kv/side_cache.h), and all of
+// it only if a text that ends there is read faster than computed: with the bytes of all that is
+// needed to go on.
 //
-// With a block that leaves go those before it in its group of eight that are not on disk: they
-// leave soon after it, and lie beside it then. The bytes are copied here, into a buffer of the
-// DiskCache; without a buffer the block is lost. Blocks that leave because they are unused wait for
-// one.
+// With a page that leaves go those of its block, and of the blocks before it in its group of eight,
+// that are not on disk: they leave soon after it, and lie beside it then. The bytes are copied here,
+// into a buffer of the DiskCache; without a buffer they are lost. Blocks that leave because they are
+// unused wait for one.
 //
 // Threads: the engine's.
 #pragma once
@@ -21,14 +24,14 @@ namespace weir::kv::disk {
 
 class Spill final : public PrefixCache::Watcher {
  public:
-  // All outlive it. REQUIRES: the layout has one group of pages.
+  // All outlive it.
   Spill(PrefixCache& cache, PageMemory& memory, DiskCache& disk);
   ~Spill();
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
 
-  // A page is about to leave the cache, and what it holds was computed.
-  void leaves(PageId page) override;
+  // An entry is about to leave the cache, or a page of it, and what they hold was computed.
+  void leaves(PageId entry) override;
   // A buffer is there, or none will be.
   bool ready() override { return disk_.failed() || disk_.has_buffer(); }
 
@@ -38,6 +41,8 @@ class Spill final : public PrefixCache::Watcher {
 
  private:
   bool write_group(PageId last);
+  PageSet to_store(const PrefixCache::Cached& entry) const;
+  bool pays(int32_t end) const;
   int32_t group_of(PageId page) const {
     return (cache_.cached(page).key.pages - 1) / kExtentBlocksMax;
   }
@@ -47,7 +52,6 @@ class Spill final : public PrefixCache::Watcher {
   PrefixCache& cache_;
   PageMemory& memory_;
   DiskCache& disk_;
-  const int32_t blocks_max_;  // Of an extent.
 };
 
 }  // namespace weir::kv::disk

@@ -2,6 +2,7 @@
 #include "kv/disk/store.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <random>
@@ -50,8 +51,7 @@ Result<std::unique_ptr<Store>> Store::open(std::string folder, std::string ident
   for (const int64_t bytes : shape.page_bytes) CHECK(bytes >= 0 && bytes <= kPageBytesMax);
   std::unique_ptr<Store> store(
       new Store(std::move(folder), std::move(identity), shape, limits, files, figures));
-  const int64_t page = shape.bytes_of(static_cast<uint8_t>((1 << shape.groups) - 1));
-  const size_t extent = kBlockBytes + whole_blocks(static_cast<uint64_t>(page * kExtentBlocksMax));
+  const auto extent = static_cast<size_t>(extent_bytes_max(shape));
   WEIR_ASSIGN(store->read_buffer_, HugeBuffer::allocate(extent));
   WEIR_ASSIGN(store->copy_buffer_, HugeBuffer::allocate(extent));
   WEIR_TRY(store->read_secret());
@@ -110,14 +110,14 @@ Result<void> Store::read_segment(uint32_t number, uint64_t bytes, bool last) {
   segments_[number] = {.file = std::move(file), .end = contents->end, .extents = {}, .grows = grows};
   bytes_ += static_cast<int64_t>(contents->end);
   for (const StoredExtent& extent : contents->extents)
-    if (std::ssize(index_) + extent.blocks <= kStoredBlocksMax)
+    if (static_cast<int32_t>(places()) + extent.blocks <= kStoredBlocksMax)
       (void)add(extent, number, /*uses=*/1, written_);
   return {};
 }
 
 // --- Under the mutex.
 
-// A block that is there already stays where it is.
+// A page that is there already stays where it is.
 Store::ExtentId Store::add(const StoredExtent& extent, uint32_t segment, double uses,
                            int64_t used) {
   ExtentId id = static_cast<ExtentId>(extents_.size());
@@ -130,13 +130,56 @@ Store::ExtentId Store::add(const StoredExtent& extent, uint32_t segment, double 
   extents_[id] = {.is = extent, .segment = segment, .live = true, .uses = uses, .used = used};
   segments_[segment].extents.push_back(id);
   children_.emplace(extent.parent, id);
-  for (int32_t i = 0; i < extent.blocks; ++i)
-    index_.try_emplace(extent.keys[static_cast<size_t>(i)], Place{id, i});
-  blocks_.store(static_cast<int32_t>(index_.size()), std::memory_order_relaxed);
+  for (int32_t i = 0; i < extent.blocks; ++i) {
+    const PrefixKey& key = extent.keys[static_cast<size_t>(i)];
+    const PageSet pages = extent.pages[static_cast<size_t>(i)];
+    if (has_page(pages, 0) && index_.try_emplace(key, Place{id, i}).second) continue;
+    if ((pages & ~known_pages(key)) != 0) sides_.emplace(key, Place{id, i});
+  }
+  count_places();
   return id;
 }
 
-// With all extents that follow it.
+void Store::count_places() {
+  blocks_.store(static_cast<int32_t>(index_.size()), std::memory_order_relaxed);
+  places_.store(static_cast<int32_t>(places()), std::memory_order_relaxed);
+}
+
+const Store::Place* Store::place_of(const PrefixKey& key, int32_t group) const {
+  if (const auto place = index_.find(key);
+      place != index_.end() && has_page(pages_at(place->second), group))
+    return &place->second;
+  if (group == 0) return nullptr;
+  for (auto [it, end] = sides_.equal_range(key); it != end; ++it)
+    if (has_page(pages_at(it->second), group)) return &it->second;
+  return nullptr;
+}
+
+PageSet Store::known_pages(const PrefixKey& key) const {
+  PageSet pages = 0;
+  if (const auto place = index_.find(key); place != index_.end()) pages = pages_at(place->second);
+  for (auto [it, end] = sides_.equal_range(key); it != end; ++it)
+    pages |= static_cast<PageSet>(pages_at(it->second) & ~page_bit(0));
+  return pages;
+}
+
+// The places that its blocks have in the index.
+void Store::leave_index(ExtentId id) {
+  const StoredExtent& extent = extents_[id].is;
+  for (int32_t i = 0; i < extent.blocks; ++i) {
+    const PrefixKey& key = extent.keys[static_cast<size_t>(i)];
+    if (const auto place = index_.find(key); place != index_.end() && place->second.extent == id)
+      index_.erase(place);
+    for (auto [it, end] = sides_.equal_range(key); it != end; ++it) {
+      if (it->second.extent != id) continue;
+      sides_.erase(it);
+      break;
+    }
+  }
+  count_places();
+}
+
+// With all extents that follow it, and what other extents have of its blocks.
 void Store::remove(ExtentId first) {
   std::vector<ExtentId> gone{first};
   while (!gone.empty()) {
@@ -155,21 +198,30 @@ void Store::remove(ExtentId first) {
       const PrefixKey& key = extent.is.keys[static_cast<size_t>(i)];
       const auto place = index_.find(key);
       if (place == index_.end() || place->second.extent != id) continue;
-      index_.erase(place);
       figures_.evicted_blocks.add();
       for (auto [it, end] = children_.equal_range(key); it != end; ++it) gone.push_back(it->second);
+      for (auto [it, end] = sides_.equal_range(key); it != end; ++it)
+        gone.push_back(it->second.extent);
     }
+    leave_index(id);
     free_.push_back(id);
   }
-  blocks_.store(static_cast<int32_t>(index_.size()), std::memory_order_relaxed);
 }
 
-// It is used, or written, and so is all that comes before it.
+// It is used, or written, and so is all that comes before it: at each step the blocks of an extent,
+// wherever their pages of the spine lie, then the extent that has the block before them.
 void Store::touch(ExtentId id, int32_t uses) {
-  for (int32_t steps = 0; steps < kChainBlocksMax; ++steps) {
-    Known& extent = extents_[id];
+  const auto use = [&](Known& extent) {
     extent.uses = value(extent) + uses;
     extent.used = written_;
+  };
+  for (int32_t steps = 0; steps < kChainBlocksMax; ++steps) {
+    Known& extent = extents_[id];
+    use(extent);
+    for (int32_t i = 0; i < extent.is.blocks; ++i) {
+      const auto spine = index_.find(extent.is.keys[static_cast<size_t>(i)]);
+      if (spine != index_.end() && spine->second.extent != id) use(extents_[spine->second.extent]);
+    }
     const auto parent = index_.find(extent.is.parent);
     if (parent == index_.end() || parent->second.extent == id) return;
     id = parent->second.extent;
@@ -185,36 +237,65 @@ double Store::value(const Known& extent) const {
 
 // --- Any thread.
 
-std::optional<Store::Found> Store::find(std::span<const PrefixKey> keys, int32_t from) const {
+// `wanted` has all pages that are known, until it is clear which of them are of use.
+std::optional<Store::Found> Store::find(std::span<const PrefixKey> keys,
+                                        std::span<const PageSet> in_memory,
+                                        std::span<PageSet> wanted) const {
+  CHECK(keys.size() == in_memory.size() && keys.size() == wanted.size());
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return std::nullopt;
-  Found found;
-  std::optional<ExtentId> last;
-  for (size_t i = static_cast<size_t>(from); i < keys.size(); ++i, ++found.blocks) {
-    const auto place = index_.find(keys[i]);
-    if (place == index_.end()) break;
-    if (last == place->second.extent) continue;
-    last = place->second.extent;
-    found.bytes += static_cast<int64_t>(extents_[*last].is.bytes(shape_));
+  size_t known = 0;
+  for (; known < keys.size(); ++known) {
+    wanted[known] = in_memory[known];
+    if (shape_.all() != wanted[known]) wanted[known] |= known_pages(keys[known]);
+    if (!has_page(wanted[known], 0)) break;
   }
+  Found found = {.end = shape_.last_end(wanted.first(known))};
+  std::ranges::fill(wanted, PageSet{0});
+  for (int32_t g = 0; g < shape_.groups; ++g) {
+    const BlockRange range = shape_.needed(g, found.end);
+    for (int32_t block = range.first; block < range.end; ++block) {
+      const auto at = static_cast<size_t>(block);
+      wanted[at] |= static_cast<PageSet>(page_bit(g) & ~in_memory[at]);
+    }
+  }
+  found.bytes = bytes_to_read(keys, wanted);
   return found;
 }
 
-bool Store::contains(const PrefixKey& key) const {
+// Each extent once: it lies beside itself, in the order of blocks, for each group that it has.
+int64_t Store::bytes_to_read(std::span<const PrefixKey> keys,
+                             std::span<const PageSet> wanted) const {
+  std::array<std::optional<ExtentId>, kShapeGroupsMax> last;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    for (int32_t g = 0; g < shape_.groups; ++g) {
+      if (!has_page(wanted[i], g)) continue;
+      const Place* const place = place_of(keys[i], g);
+      CHECK(place != nullptr);
+      const bool counted = std::ranges::find(last, std::optional(place->extent)) != last.end();
+      last[static_cast<size_t>(g)] = place->extent;
+      if (!counted) bytes += static_cast<int64_t>(extents_[place->extent].is.bytes(shape_));
+    }
+  }
+  return bytes;
+}
+
+PageSet Store::pages_of(const PrefixKey& key) const {
   const std::lock_guard lock(mutex_);
-  return index_.contains(key);
+  return known_pages(key);
 }
 
 // --- The reader.
 
-std::optional<Store::Reading> Store::begin_reading(const PrefixKey& key) {
+std::optional<Store::Reading> Store::begin_reading(const PrefixKey& key, int32_t group) {
   const std::lock_guard lock(mutex_);
-  const auto place = index_.find(key);
-  if (place == index_.end()) return std::nullopt;
-  const Known& extent = extents_[place->second.extent];
+  const Place* const place = place_of(key, group);
+  if (place == nullptr) return std::nullopt;
+  const Known& extent = extents_[place->extent];
   Segment& segment = segments_[extent.segment];
   ++segment.readers;
-  return Reading{extent.is, place->second.extent, extent.segment, segment.file};
+  return Reading{extent.is, place->extent, extent.segment, segment.file};
 }
 
 void Store::end_reading(const Reading& reading, bool right) {
@@ -244,13 +325,16 @@ std::optional<ExtentHead> Store::verified(const Reading& reading, const ChainVie
   return *head;
 }
 
-Result<int32_t> Store::read(const ChainView& chain, int32_t from, int32_t until,
-                            const Take& take) {
-  CHECK(from >= 0 && until <= std::ssize(chain.keys) && chain.keys.size() == chain.tokens.size());
-  int32_t next = from;
-  while (next < until) {
-    const std::optional<Reading> reading = begin_reading(chain.keys[static_cast<size_t>(next)]);
-    if (!reading) break;
+Result<void> Store::read(const ChainView& chain, std::span<PageSet> wanted, const Take& take) {
+  CHECK(wanted.size() <= chain.keys.size() && chain.keys.size() == chain.tokens.size());
+  for (size_t next = 0; next < wanted.size();) {
+    if (wanted[next] == 0) {
+      ++next;
+      continue;
+    }
+    const int32_t group = std::countr_zero(wanted[next]);
+    const std::optional<Reading> reading = begin_reading(chain.keys[next], group);
+    if (!reading) return {};
     const uint64_t bytes = reading->extent.bytes(shape_);
     const Result<void> read =
         reading->file->read(reading->extent.offset, {read_buffer_.data(), bytes});
@@ -263,23 +347,31 @@ Result<int32_t> Store::read(const ChainView& chain, int32_t from, int32_t until,
     end_reading(*reading, head.has_value());
     if (!head) {
       figures_.corrupt_extents.add();
-      break;
+      return {};
     }
-    const int32_t before = next;
-    const std::byte* page = read_buffer_.data() + kBlockBytes;
-    for (int32_t i = 0; i < head->blocks && head->parent.pages + i < until; ++i) {
-      const auto at = static_cast<size_t>(i), block = static_cast<size_t>(head->parent.pages + i);
-      if (head->tokens[at] != chain.tokens[block]) break;
-      const auto page_bytes = static_cast<size_t>(shape_.bytes_of(head->pages[at]));
-      if (static_cast<int32_t>(block) == next) {
-        take(next, head->pages[at], {page, page_bytes});
-        ++next;
-      }
-      page += page_bytes;
-    }
-    if (next == before) break;  // Other tokens of the same key.
+    give(*head, chain, wanted, take);
+    if (has_page(wanted[next], group)) return {};  // Other tokens of the same key.
   }
-  return next - from;
+  return {};
+}
+
+// What the extent in the buffer has of what is wanted.
+void Store::give(const ExtentHead& head, const ChainView& chain, std::span<PageSet> wanted,
+                 const Take& take) const {
+  const std::byte* page = read_buffer_.data() + kBlockBytes;
+  for (int32_t i = 0; i < head.blocks; ++i) {
+    const auto at = static_cast<size_t>(i), block = static_cast<size_t>(head.parent.pages + i);
+    if (block >= wanted.size() || head.tokens[at] != chain.tokens[block]) return;
+    for (int32_t g = 0; g < shape_.groups; ++g) {
+      if (!has_page(head.pages[at], g)) continue;
+      const auto bytes = static_cast<size_t>(shape_.page_bytes[static_cast<size_t>(g)]);
+      if (has_page(wanted[block], g)) {
+        take(static_cast<int32_t>(block), g, {page, bytes});
+        wanted[block] &= static_cast<PageSet>(~page_bit(g));
+      }
+      page += bytes;
+    }
+  }
 }
 
 void Store::check() const {
@@ -295,9 +387,17 @@ void Store::check() const {
     }
   }
   CHECK(listed + free_.size() == extents_.size() && children_.size() == listed);
+  for (const auto& [key, place] : sides_) {
+    const Known& extent = extents_[place.extent];
+    CHECK(extent.live && extent.is.keys[static_cast<size_t>(place.position)] == key);
+    CHECK((pages_at(place) & ~page_bit(0)) != 0);
+    const auto spine = index_.find(key);
+    if (spine != index_.end()) CHECK(extents_[spine->second.extent].used >= extent.used);
+  }
   for (const auto& [key, place] : index_) {
     const Known& extent = extents_[place.extent];
     CHECK(extent.live && extent.is.keys[static_cast<size_t>(place.position)] == key);
+    CHECK(has_page(pages_at(place), 0));
     // A parent is used whenever its child is.
     const auto parent = index_.find(extent.is.parent);
     if (parent != index_.end()) CHECK(extents_[parent->second.extent].used >= extent.used);

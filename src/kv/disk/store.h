@@ -9,6 +9,9 @@
 // were used least. What was used again is copied to the segment that grows, if it is at most a
 // quarter. A block goes with all that follow it, so none is left that could never be found.
 //
+// A block is there when its page of the spine is. Its other pages (page_shape.h) lie in the same
+// extent, or in others that were written later, when a text came to end there; they go with it.
+//
 // Nothing is written for safety, but one thing: a segment's sidecar, only once all of it is on the
 // disk. What a crash has lost is computed again; what it has torn is seen.
 //
@@ -16,7 +19,7 @@
 // append(). The mutex is held for work in memory alone, never while a file is read or written.
 //
 // Invariants:
-// (1) A block is in the index at most once.
+// (1) A block is in the index at most once, and so is each of its further pages.
 // (2) What evict() takes out leaves no block whose parent was there and is gone.
 #pragma once
 
@@ -35,6 +38,7 @@
 #include "base/huge_pages.h"
 #include "base/metrics.h"
 #include "kv/disk/files.h"
+#include "kv/disk/page_shape.h"
 #include "kv/disk/segment.h"
 
 namespace weir::kv::disk {
@@ -47,7 +51,7 @@ struct StoreLimits {
   const std::atomic<int32_t>* sharers = nullptr;
 };
 
-// Blocks of all extents: the index takes kIndexBytes for each.
+// Blocks of all extents, counted in each of them: the index takes kIndexBytes for each.
 inline constexpr int32_t kStoredBlocksMax = 1 << 20;
 inline constexpr int64_t kIndexBytes = 128;
 
@@ -75,25 +79,29 @@ class Store {
 
   uint64_t secret() const { return secret_; }
 
-  // From block `from` on, how many blocks of the chain one after another are there, and the bytes
-  // that are read for them. Nullopt: the index is in use, ask again.
+  // Of pages in memory (of each block of the chain) and those that are here: after how many blocks a
+  // sequence could go on. `wanted`, as long, gets what is to be read for that, and `bytes` is what
+  // that takes. Nullopt: the index is in use, ask again.
   struct Found {
-    int32_t blocks = 0;
+    int32_t end = 0;
     int64_t bytes = 0;
   };
-  std::optional<Found> find(std::span<const PrefixKey> keys, int32_t from) const;
+  std::optional<Found> find(std::span<const PrefixKey> keys, std::span<const PageSet> in_memory,
+                            std::span<PageSet> wanted) const;
 
-  // Reads blocks [from, until) of the chain and gives the pages of each to `take`, in order; ends
-  // at the first that is not there any more, or not right. Returns how many were given. A part that
-  // is not right is forgotten with all that follows it. An error: the disk has failed.
-  using Take = std::function<void(int32_t block, uint8_t pages, std::span<const std::byte> bytes)>;
-  Result<int32_t> read(const ChainView& chain, int32_t from, int32_t until, const Take& take);
+  // Reads the pages that are wanted of the blocks of the chain, gives each to `take`, blocks in
+  // about their order, and takes it out of `wanted`. Ends at the first that is not there any more,
+  // or not right: such an extent is forgotten with all that follows it. An error: the disk has
+  // failed.
+  using Take = std::function<void(int32_t block, int32_t group, std::span<const std::byte> bytes)>;
+  Result<void> read(const ChainView& chain, std::span<PageSet> wanted, const Take& take);
 
-  // Writes an extent, but for blocks that are there already; makes room first. `bytes` are its head,
+  // Writes an extent, but for pages that are there already; makes room first. `bytes` are its head,
   // which is written here, its payload and the padding, in memory aligned to kBlockBytes. False:
   // there is no room. An error: the disk has failed.
   Result<bool> append(ExtentHead head, std::span<std::byte> bytes);
-  bool contains(const PrefixKey& key) const;
+  // The pages of a block that are there.
+  PageSet pages_of(const PrefixKey& key) const;
 
   // What lies in the folder now, and how many blocks the index knows.
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -136,11 +144,15 @@ class Store {
   std::string path_of(uint32_t number, const char* end) const;
 
   // The writer's.
+  void keep(ExtentHead& head, std::span<std::byte> payload, std::span<const PageSet> pages,
+            int32_t first, int32_t end) const;
   Result<void> write_extent(const ExtentHead& head, std::span<std::byte> bytes, double uses);
   Result<void> begin_segment();
   Result<void> end_segment();
+  Result<bool> end_growing();
   Result<bool> make_room(int64_t bytes);
   int64_t bytes_max() const;
+  uint64_t segment_bytes() const;
   Result<bool> evict();
   std::optional<uint32_t> least_used() const;
   Result<void> copy_on(uint32_t victim);
@@ -149,7 +161,16 @@ class Store {
   // Under the mutex.
   ExtentId add(const StoredExtent& extent, uint32_t segment, double uses, int64_t used);
   void remove(ExtentId id);
+  void leave_index(ExtentId id);
   void touch(ExtentId id, int32_t uses);
+  PageSet known_pages(const PrefixKey& key) const;
+  const Place* place_of(const PrefixKey& key, int32_t group) const;
+  PageSet pages_at(const Place& place) const {
+    return extents_[place.extent].is.pages[static_cast<size_t>(place.position)];
+  }
+  int64_t bytes_to_read(std::span<const PrefixKey> keys, std::span<const PageSet> wanted) const;
+  size_t places() const { return index_.size() + sides_.size(); }
+  void count_places();
   double value(const Known& extent) const;
 
   // The reader's.
@@ -159,9 +180,11 @@ class Store {
     uint32_t segment = 0;
     std::shared_ptr<File> file;
   };
-  std::optional<Reading> begin_reading(const PrefixKey& key);
+  std::optional<Reading> begin_reading(const PrefixKey& key, int32_t group);
   void end_reading(const Reading& reading, bool right);
   std::optional<ExtentHead> verified(const Reading& reading, const ChainView& chain) const;
+  void give(const ExtentHead& head, const ChainView& chain, std::span<PageSet> wanted,
+            const Take& take) const;
 
   const std::string folder_;
   const std::string identity_;
@@ -172,7 +195,8 @@ class Store {
   uint64_t secret_ = 0;
 
   mutable std::mutex mutex_;  // Guards what follows.
-  std::unordered_map<PrefixKey, Place, KeyHash> index_;
+  std::unordered_map<PrefixKey, Place, KeyHash> index_;       // Where the page of the spine lies.
+  std::unordered_multimap<PrefixKey, Place, KeyHash> sides_;  // Where further pages lie by themselves.
   std::unordered_multimap<PrefixKey, ExtentId, KeyHash> children_;  // By their parent's key.
   std::vector<Known> extents_;
   std::vector<ExtentId> free_;
@@ -180,7 +204,8 @@ class Store {
   int64_t written_ = 0;  // Bytes since it was opened: what age is measured in.
 
   std::atomic<int64_t> bytes_{0};
-  std::atomic<int32_t> blocks_{0};
+  std::atomic<int32_t> blocks_{0};  // index_
+  std::atomic<int32_t> places_{0};  // places()
   HugeBuffer read_buffer_, copy_buffer_;
 };
 

@@ -16,34 +16,60 @@ namespace {
 // Of a segment that goes, what may be copied on: each byte that is kept is written once more, so a
 // quarter makes a third more writes at the most.
 constexpr int64_t kSurvivorShare = 4;
+// However little space there is, it has so many segments, so that what goes is a part of it.
+constexpr int64_t kSegmentsLeast = 4;
 // What was used at least once since it was written, decayed, is worth a copy.
 constexpr double kSurvivorValue = 1.0;
 
 }  // namespace
 
+// Of the extent only these pages of blocks [first, end) stay.
+void Store::keep(ExtentHead& head, std::span<std::byte> payload,
+                 std::span<const PageSet> pages, int32_t first, int32_t end) const {
+  std::byte* from = payload.data();
+  std::byte* to = from;
+  for (int32_t i = 0; i < end; ++i) {
+    const auto at = static_cast<size_t>(i);
+    for (int32_t g = 0; g < shape_.groups; ++g) {
+      if (!has_page(head.pages[at], g)) continue;
+      const auto bytes = static_cast<size_t>(shape_.page_bytes[static_cast<size_t>(g)]);
+      if (i >= first && has_page(pages[at], g)) {
+        if (to != from) std::memmove(to, from, bytes);
+        to += bytes;
+      }
+      from += bytes;
+    }
+  }
+  head.blocks = end - first;
+  for (int32_t i = 0; i < kExtentBlocksMax; ++i) {
+    const auto at = static_cast<size_t>(i), before = static_cast<size_t>(first + i);
+    head.pages[at] = i < head.blocks ? pages[before] : PageSet{0};
+    head.tokens[at] = i < head.blocks ? head.tokens[before] : BlockTokens{};
+  }
+}
+
 Result<bool> Store::append(ExtentHead head, std::span<std::byte> bytes) {
   CHECK(bytes.size() >= head.bytes(shape_));
   const std::array<PrefixKey, kExtentBlocksMax> keys = head.keys();
-  int32_t first = 0, end = 0;
-  size_t skipped = 0;
+  std::array<PageSet, kExtentBlocksMax> missing{};
   {
     const std::lock_guard lock(mutex_);
-    const auto there = [&](int32_t i) { return index_.contains(keys[static_cast<size_t>(i)]); };
-    for (; first < head.blocks && there(first); ++first)
-      skipped += static_cast<size_t>(shape_.bytes_of(head.pages[static_cast<size_t>(first)]));
-    for (end = first; end < head.blocks && !there(end);) ++end;
+    for (size_t i = 0; i < static_cast<size_t>(head.blocks); ++i) {
+      if (!has_page(head.pages[i], 0) && !index_.contains(keys[i])) continue;  // Of no use.
+      missing[i] = static_cast<PageSet>(head.pages[i] & ~known_pages(keys[i]));
+    }
   }
-  if (first == end) return true;
+  // The first blocks one after another of which anything is missing.
+  const auto first = static_cast<int32_t>(
+      std::ranges::find_if(missing, [](PageSet pages) { return pages != 0; }) - missing.begin());
+  if (first == kExtentBlocksMax) return true;
+  const auto end = static_cast<int32_t>(
+      std::find(missing.begin() + first, missing.end(), PageSet{0}) - missing.begin());
+  keep(head, bytes.subspan(kBlockBytes), missing, first, end);
   if (first > 0) head.parent = keys[static_cast<size_t>(first) - 1];
-  std::shift_left(head.pages.begin(), head.pages.end(), first);
-  std::shift_left(head.tokens.begin(), head.tokens.end(), first);
-  head.blocks = end - first;
-  std::fill(head.pages.begin() + head.blocks, head.pages.end(), uint8_t{0});
-  std::fill(head.tokens.begin() + head.blocks, head.tokens.end(), BlockTokens{});
 
   const auto payload = static_cast<size_t>(head.payload_bytes(shape_));
   std::byte* const begin = bytes.data() + kBlockBytes;
-  if (skipped > 0) std::memmove(begin, begin + skipped, payload);
   const size_t whole = head.bytes(shape_) - kBlockBytes;
   std::fill(begin + payload, begin + whole, std::byte{0});
   head.payload_crc = crc32c({begin, payload});
@@ -68,7 +94,7 @@ Result<void> Store::write_extent(const ExtentHead& head, std::span<std::byte> by
         offset = segments_.rbegin()->second.end;
       }
     }
-    const bool fits = number && (offset == kSegmentBegin || offset + length <= limits_.segment_bytes);
+    const bool fits = number && (offset == kSegmentBegin || offset + length <= segment_bytes());
     if (fits) break;
     if (number) WEIR_TRY(end_segment());
     number.reset();
@@ -121,14 +147,32 @@ int64_t Store::bytes_max() const {
   return limits_.bytes_max / std::max(sharers, 1);
 }
 
+uint64_t Store::segment_bytes() const {
+  return std::min(limits_.segment_bytes, static_cast<uint64_t>(bytes_max() / kSegmentsLeast));
+}
+
 Result<bool> Store::make_room(int64_t bytes) {
   WEIR_ASSIGN(int64_t free, files_.free_bytes(folder_));
   while (bytes_ + bytes > bytes_max() || free - bytes < limits_.free_bytes_min ||
-         blocks() + kExtentBlocksMax > kStoredBlocksMax) {
-    WEIR_ASSIGN(const bool evicted, evict());
-    if (!evicted) return false;
+         places_.load(std::memory_order_relaxed) + kExtentBlocksMax > kStoredBlocksMax) {
+    WEIR_ASSIGN(bool progress, evict());
+    if (!progress && bytes_ + bytes > bytes_max()) {
+      WEIR_ASSIGN(progress, end_growing());
+    }
+    if (!progress) return false;
     WEIR_ASSIGN(free, files_.free_bytes(folder_));
   }
+  return true;
+}
+
+// The segment that grows may go as others do: it is all there is, since others share the space.
+// False: none grows.
+Result<bool> Store::end_growing() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (segments_.empty() || !segments_.rbegin()->second.grows) return false;
+  }
+  WEIR_TRY(end_segment());
   return true;
 }
 
@@ -151,16 +195,18 @@ Result<bool> Store::evict() {
 }
 
 // Of those that grow no more and are not being read; but for the one written last, unless it is
-// the only one.
+// the only one. All are about as long, so how often their pages' bytes are used is what they are
+// worth; a block without bytes counts as one.
 std::optional<uint32_t> Store::least_used() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<double, uint32_t>> candidates;
   for (const auto& [number, segment] : segments_) {
     if (segment.grows || segment.readers > 0) continue;
-    double tokens = 0;
+    double worth = 0;
     for (const ExtentId id : segment.extents)
-      tokens += extents_[id].is.blocks * value(extents_[id]);
-    candidates.emplace_back(tokens, number);
+      worth += static_cast<double>(extents_[id].is.payload_bytes(shape_) + extents_[id].is.blocks) *
+               value(extents_[id]);
+    candidates.emplace_back(worth, number);
   }
   if (candidates.size() > 1) candidates.pop_back();
   if (candidates.empty()) return std::nullopt;
@@ -211,10 +257,7 @@ Result<void> Store::copy_on(uint32_t victim) {
         continue;
       }
       // Its blocks leave the index, so that they can enter it in their new place.
-      for (int32_t i = 0; i < known.is.blocks; ++i) {
-        const auto place = index_.find(known.is.keys[static_cast<size_t>(i)]);
-        if (place != index_.end() && place->second.extent == id) index_.erase(place);
-      }
+      leave_index(id);
     }
     WEIR_TRY(write_extent(*head, bytes, known.uses));
   }

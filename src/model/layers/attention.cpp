@@ -459,23 +459,28 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
 
 void AttentionLayer::attend_rows(const Pass& pass, const BatchSlice& slice, int32_t row,
                                  kernels::AttendArgs args) const {
+  const kernels::Ops& ops = pass.ops;
+  const kernels::KvPages& kv = pass.kv.layer(memory_);
+  const kernels::CodedPages* const coded = pass.kv.coded(memory_);
+  const auto attend = [&](const kernels::AttendArgs& some, bool prompt) {
+    if (coded == nullptr) return (prompt ? ops.attend_prompt : ops.attend)(kv, some);
+    const kernels::CodedOps& codes = codes_of(pass);
+    (prompt ? codes.attend_prompt : codes.attend)(*coded, kv, pass.hot_pages_of(slice), some);
+  };
   const int32_t rows = args.rows;
-  if (const kernels::CodedPages* coded = pass.kv.coded(memory_))
-    return codes_of(pass).attend(*coded, pass.kv.layer(memory_), pass.hot_pages_of(slice), args);
-  const int32_t plain =
-      row < pass.prompt_begin
-          ? rows
-          : std::clamp(pass.ops.attend_prompt_from - args.first_position, 0, rows);
+  const int32_t plain = row < pass.prompt_begin
+                            ? rows
+                            : std::clamp(ops.attend_prompt_from - args.first_position, 0, rows);
   if (plain > 0) {
     args.rows = plain;
-    pass.ops.attend(pass.kv.layer(memory_), args);
+    attend(args, /*prompt=*/false);
   }
   if (plain < rows) {
     args.q += plain * args.q_stride;
     args.out += plain * args.out_stride;
     args.rows = rows - plain;
     args.first_position += plain;
-    pass.ops.attend_prompt(pass.kv.layer(memory_), args);
+    attend(args, /*prompt=*/true);
   }
 }
 

@@ -70,7 +70,7 @@ struct World {
   Text text(int32_t number, int32_t blocks, int32_t shared = 0) const {
     return Text(disk->secret(), made_up_blocks(number, blocks, shared));
   }
-  int32_t on_disk(const Text& text) const { return disk->find(text.keys, 0)->blocks; }
+  int32_t on_disk(const Text& text) const { return find_text(*disk, text).end; }
   void flush() const { disk->flush(steady_clock::now() + seconds(20)); }
   // What is loaded into fresh pages, each compared.
   int32_t load(const Text& text) {
@@ -79,15 +79,17 @@ struct World {
     load.keys = text.keys;
     load.tokens = text.tokens;
     load.memory = &pages;
-    for (int32_t i = 0; i < text.blocks(); ++i) load.pages.push_back(i);
+    load.wanted.assign(text.keys.size(), 1);
+    for (int32_t i = 0; i < text.blocks(); ++i) load.pages[0].push_back(i);
     disk->load(load);
     while (!load.done.load(std::memory_order_acquire)) std::this_thread::yield();
     std::vector<std::byte> page(static_cast<size_t>(pages.bytes_of_page(0)));
-    for (int32_t i = 0; i < load.loaded; ++i) {
+    const auto loaded = static_cast<int32_t>(std::ranges::count(load.wanted, 0));
+    for (int32_t i = 0; i < loaded; ++i) {
       pages.copy_out(0, i, page);
       EXPECT_EQ(page, page_of(text.keys[static_cast<size_t>(i)], pages.bytes_of_page(0)));
     }
-    return load.loaded;
+    return loaded;
   }
 };
 
@@ -203,6 +205,138 @@ TEST(DiskCache, ADayHasItsLimit) {
   EXPECT_LE(world.disk->figures().written_bytes.value(), 40'000u);
   EXPECT_GT(world.disk->dropped_bytes(), 0u);
   EXPECT_FALSE(world.disk->failed());
+}
+
+// Layers that see all, a window of 80 tokens, and states.
+struct MixedWorld {
+  static constexpr int32_t kRunning = 2, kStates = 2;  // The group of checkpoints.
+
+  const TestFolder folder;
+  KvCache pages = cache_of_layers();
+  SequenceMemory memory{pages.groups(), /*prefix_cache=*/true, pages.state_slots()};
+  std::unique_ptr<DiskCache> disk;
+  std::optional<Spill> spill;
+  Text text{0, {}};
+
+  static KvCache cache_of_layers() {
+    const PagedNeed all{.heads = 1, .k_dim = 4, .v_dim = 4};
+    const PagedNeed windowed{.heads = 1, .k_dim = 4, .v_dim = 4, .window = 80};
+    auto layout = MemoryLayout::make({all, windowed, StateNeed{.bytes = 192, .tape_bytes = 64}},
+                                     kernels::FloatType::kF16, /*tape_tokens=*/3);
+    const std::vector<int32_t> counts = {80, 80};
+    return std::move(*KvCache::create(std::move(*layout), counts,
+                                      {.running = kRunning, .checkpoints = 8}));
+  }
+  MixedWorld() {
+    const PageShape shape = PageShape::of(
+        std::vector<MemoryLayout::Group>{{.window = 0, .page_bytes = 512},
+                                         {.window = 80, .page_bytes = 512}},
+        /*state_bytes=*/192);
+    auto opened = DiskCache::open({.root = folder.path(),
+                                   .fingerprint = std::string(32, 'a'),
+                                   .shape = shape,
+                                   .limits = {.bytes_max = 1 << 30},
+                                   .write_bytes_a_second = 1 << 30},
+                                  std::make_unique<MemoryFiles>(std::make_shared<MemoryFiles::State>()));
+    EXPECT_TRUE(opened) << opened.error().message;
+    disk = std::move(*opened);
+    spill.emplace(*memory.cache(), pages, *disk);
+    text = Text(disk->secret(), made_up_blocks(1, 40));
+  }
+
+  void put(int32_t group, int32_t page, size_t block) {
+    pages.copy_in(group, page, page_of(text.keys[block], pages.kept_bytes(group), group));
+  }
+  // A prompt that ends in block 36, and an answer that ends with block 39.
+  void compute() {
+    Holding holding;
+    holding.reserve(2, 64);
+    Tokens tokens;
+    tokens.blocks = text.tokens;
+    memory.begin(holding, text.salt, /*prompt_tokens=*/36 * kPageTokens + 5);
+    for (int32_t block = 0; block < 40; ++block) {
+      const int32_t begin = block * kPageTokens, end = begin + kPageTokens;
+      memory.leave(holding, begin);
+      memory.grow(holding, end);
+      memory.plan(holding, tokens, begin, end);
+      const MemoryView view = holding.view();
+      for (const int32_t group : {0, 1})
+        put(group, view.pages(group)[block], static_cast<size_t>(block));
+      for (const StateMark& mark : view.marks) {
+        EXPECT_EQ(mark.position, end);
+        put(kStates, mark.slot - kRunning, static_cast<size_t>(block));
+      }
+      memory.share(holding, tokens, end);
+    }
+    memory.release(holding);
+  }
+  // The blocks of which that page is on disk.
+  std::vector<int32_t> on_disk(int32_t group) const {
+    std::vector<int32_t> blocks;
+    for (int32_t block = 0; block < 40; ++block)
+      if (has_page(disk->pages_of(text.keys[static_cast<size_t>(block)]), group))
+        blocks.push_back(block);
+    return blocks;
+  }
+  void write_all() { spill->write_all(steady_clock::now() + seconds(20)); }
+};
+
+std::vector<int32_t> blocks_between(int32_t first, int32_t end) {
+  std::vector<int32_t> blocks;
+  for (int32_t block = first; block < end; ++block) blocks.push_back(block);
+  return blocks;
+}
+
+TEST(DiskCache, BesideTheSpineThatIsKeptWhichTheEndsOfTextsNeed) {
+  MixedWorld world;
+  world.compute();
+  world.write_all();
+  EXPECT_EQ(world.on_disk(0), blocks_between(0, 40));
+  EXPECT_EQ(world.on_disk(1), blocks_between(33, 40)) << "the last windows of prompt and answer";
+  EXPECT_EQ(world.on_disk(2), (std::vector{35, 39})) << "and not those on the way";
+  std::vector<PageSet> wanted;
+  EXPECT_EQ(find_text(*world.disk, world.text, {}, &wanted).end, 40);
+
+  DiskCache::Load load;
+  load.salt = world.text.salt;
+  load.keys = world.text.keys;
+  load.tokens = world.text.tokens;
+  load.memory = &world.pages;
+  load.wanted = wanted;
+  for (int32_t i = 0; i < 40; ++i)
+    for (const size_t group : {0, 1}) load.pages[group].push_back(39 - i);
+  load.pages[2].assign(40, 5);
+  world.disk->load(load);
+  while (!load.done.load(std::memory_order_acquire)) std::this_thread::yield();
+  EXPECT_EQ(std::ranges::count(load.wanted, 0), 40);
+  for (const int32_t group : {0, 1, 2}) {
+    std::vector<std::byte> page(static_cast<size_t>(world.pages.kept_bytes(group)));
+    world.pages.copy_out(group, group == 2 ? 5 : 0, page);  // Of the last block.
+    EXPECT_EQ(page, page_of(world.text.keys.back(), std::ssize(page), group)) << group;
+  }
+}
+
+TEST(DiskCache, AStateThatLeavesMemoryBeforeItsTextIsKeptByItself) {
+  MixedWorld world;
+  world.compute();
+  world.memory.cache()->side(MixedWorld::kStates).evict(8);
+  world.memory.cache()->side(1).evict(80);
+  world.disk->flush(steady_clock::now() + seconds(20));
+  EXPECT_FALSE(world.on_disk(2).empty()) << "as far as there are buffers";
+  const auto before = world.on_disk(2);
+  world.write_all();
+  EXPECT_EQ(world.on_disk(0), blocks_between(0, 40));
+  EXPECT_EQ(world.on_disk(2), before) << "what is gone is gone";
+}
+
+TEST(DiskCache, NothingIsWrittenThatIsComputedFasterThanItIsRead) {
+  MixedWorld world;
+  world.disk->learn_prompts(/*tokens=*/1 << 20, /*seconds=*/1e-3);
+  world.compute();
+  world.write_all();
+  EXPECT_EQ(world.disk->figures().written_bytes.value(), 0u);
+  EXPECT_FALSE(world.disk->pays(/*bytes=*/40 * 512 + 3 * 512 + 192, /*tokens=*/40 * kPageTokens));
+  EXPECT_TRUE(world.disk->pays(/*bytes=*/100, /*tokens=*/40 * kPageTokens));
 }
 
 }  // namespace

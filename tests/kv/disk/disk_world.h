@@ -34,6 +34,14 @@ class TestFolder {
 
 inline PageShape small_pages() { return {.page_bytes = {1024}, .groups = 1}; }
 
+// With all that a sequence may need: a window of 80 tokens, a hot page, a state.
+inline PageShape all_kinds_of_pages() {
+  return PageShape::of(std::vector<MemoryLayout::Group>{{.window = 0, .page_bytes = 1024},
+                                                        {.window = 80, .page_bytes = 512},
+                                                        {.window = 1, .page_bytes = 640, .hot = true}},
+                       /*state_bytes=*/3072);
+}
+
 // A text of whole blocks.
 struct Text {
   PrefixKey salt;
@@ -62,9 +70,9 @@ inline std::vector<BlockTokens> made_up_blocks(int32_t number, int32_t blocks, i
   return tokens;
 }
 
-// What the page of a block holds.
-inline std::vector<std::byte> page_of(const PrefixKey& key, int64_t bytes) {
-  std::mt19937_64 random(key.low ^ key.high);
+// What the page of a block holds, of a group.
+inline std::vector<std::byte> page_of(const PrefixKey& key, int64_t bytes, int32_t group = 0) {
+  std::mt19937_64 random(key.low ^ key.high ^ static_cast<uint64_t>(group));
   std::vector<std::byte> page(static_cast<size_t>(bytes));
   for (size_t i = 0; i + 8 <= page.size(); i += 8) {
     const uint64_t number = random();
@@ -73,45 +81,82 @@ inline std::vector<std::byte> page_of(const PrefixKey& key, int64_t bytes) {
   return page;
 }
 
-// Writes blocks [from, until) of the text, an extent for each eight.
-inline Result<bool> write_text(Store& store, const Text& text, int32_t from, int32_t until,
-                               const PageShape& shape = small_pages()) {
+// Writes these pages of the text's blocks, an extent for those of each eight that follow each other.
+inline Result<bool> write_pages(Store& store, const Text& text, const std::vector<PageSet>& pages,
+                                const PageShape& shape) {
   auto buffer = HugeBuffer::allocate(1 << 20);
   if (!buffer) return tl::unexpected(buffer.error());
-  for (int32_t first = from; first < until;) {
-    const int32_t end = std::min(until, (first / kExtentBlocksMax + 1) * kExtentBlocksMax);
+  const auto blocks = static_cast<int32_t>(pages.size());
+  const auto has_any = [&](int32_t block) { return pages[static_cast<size_t>(block)] != 0; };
+  for (int32_t first = 0; first < blocks; ++first) {
+    if (!has_any(first)) continue;
+    const int32_t most = std::min(blocks, (first / kExtentBlocksMax + 1) * kExtentBlocksMax);
+    int32_t end = first;
+    while (end < most && has_any(end)) ++end;
     ExtentHead head;
     head.parent = first == 0 ? text.salt : text.keys[static_cast<size_t>(first) - 1];
     head.blocks = end - first;
     std::byte* to = buffer->data() + kBlockBytes;
     for (int32_t i = 0; i < head.blocks; ++i) {
-      const auto block = static_cast<size_t>(first + i);
-      head.pages[static_cast<size_t>(i)] = 1;
-      head.tokens[static_cast<size_t>(i)] = text.tokens[block];
-      const std::vector<std::byte> page = page_of(text.keys[block], shape.page_bytes[0]);
-      to = std::ranges::copy(page, to).out;
+      const auto at = static_cast<size_t>(i), block = static_cast<size_t>(first + i);
+      head.pages[at] = pages[block];
+      head.tokens[at] = text.tokens[block];
+      for (int32_t g = 0; g < shape.groups; ++g) {
+        if (!has_page(pages[block], g)) continue;
+        const int64_t bytes = shape.page_bytes[static_cast<size_t>(g)];
+        to = std::ranges::copy(page_of(text.keys[block], bytes, g), to).out;
+      }
     }
     WEIR_ASSIGN(const bool done, store.append(head, {buffer->data(), buffer->bytes()}));
     if (!done) return false;
-    first = end;
+    first = end - 1;
   }
   return true;
 }
 
-// How many blocks of the text are read from `from` on. Each is as it was written, or the test fails.
+// Blocks [from, until) of the text, their pages of the spine.
+inline Result<bool> write_text(Store& store, const Text& text, int32_t from, int32_t until,
+                               const PageShape& shape = small_pages()) {
+  std::vector<PageSet> pages(static_cast<size_t>(until), 1);
+  std::fill(pages.begin(), pages.begin() + from, PageSet{0});
+  return write_pages(store, text, pages, shape);
+}
+
+// What is read of the pages that are wanted. Each is as it was written, or the test fails. Those
+// that have not come stay wanted.
+inline void read_pages(Store& store, const Text& text, std::vector<PageSet>& wanted) {
+  std::vector<PageSet> given(wanted.size(), 0);
+  const std::vector<PageSet> asked = wanted;
+  (void)store.read(text.view(), wanted,
+                   [&](int32_t block, int32_t group, std::span<const std::byte> bytes) {
+                     given[static_cast<size_t>(block)] |= page_bit(group);
+                     const std::vector<std::byte> page =
+                         page_of(text.keys[static_cast<size_t>(block)],
+                                 static_cast<int64_t>(bytes.size()), group);
+                     EXPECT_TRUE(std::ranges::equal(bytes, page)) << block << ", group " << group;
+                   });
+  for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(given[i], asked[i] & ~wanted[i]);
+}
+
+// How many blocks of the text are read from `from` on, one after another.
 inline int32_t read_text(Store& store, const Text& text, int32_t from = 0) {
-  int32_t next = from;
-  const Result<int32_t> read = store.read(
-      text.view(), from, text.blocks(),
-      [&](int32_t block, uint8_t pages, std::span<const std::byte> bytes) {
-        EXPECT_EQ(block, next++);
-        EXPECT_EQ(pages, 1);
-        const std::vector<std::byte> page = page_of(text.keys[static_cast<size_t>(block)],
-                                                    static_cast<int64_t>(bytes.size()));
-        EXPECT_TRUE(std::ranges::equal(bytes, page)) << "block " << block;
-      });
-  EXPECT_TRUE(!read || *read == next - from);
-  return read.value_or(0);
+  std::vector<PageSet> wanted(text.keys.size(), 1);
+  std::fill(wanted.begin(), wanted.begin() + from, PageSet{0});
+  read_pages(store, text, wanted);
+  const auto missing = std::ranges::find_if(wanted, [](PageSet pages) { return pages != 0; });
+  return static_cast<int32_t>(missing - wanted.begin()) - from;
+}
+
+// Where a sequence could go on of whose text these pages are in memory; `wanted` gets what is read.
+template <class Where>
+Store::Found find_text(const Where& where, const Text& text, std::vector<PageSet> in_memory = {},
+                       std::vector<PageSet>* wanted = nullptr) {
+  std::vector<PageSet> missing(text.keys.size());
+  in_memory.resize(text.keys.size(), 0);
+  const auto found = where.find(text.keys, in_memory, missing);
+  EXPECT_TRUE(found.has_value());
+  if (wanted != nullptr) *wanted = missing;
+  return found.value_or(Store::Found());
 }
 
 struct OpenStore {
