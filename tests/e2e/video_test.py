@@ -38,7 +38,7 @@ def film(data, kind="video/mp4", **more):
 def pattern(frame):
     """A frame of the files (tests/data/videos/make.py)."""
     def colour(x, y):
-        v = (x // 8 + 2 * frame ^ y // 16) % 8
+        v = (x // 8 + 3 * frame ^ y // 16) % 8
         return v * 37 % 256, (v * 91 + 40) % 256, 255 - v * 29
     return seeing_model.png(64, 64, colour)
 

@@ -10,7 +10,7 @@ SIDE, FRAMES = 64, 8
 
 
 def colour(frame, x, y):
-    v = (x // 8 + 2 * frame ^ y // 16) % 8
+    v = (x // 8 + 3 * frame ^ y // 16) % 8
     return v * 37 % 256, (v * 91 + 40) % 256, 255 - v * 29
 
 

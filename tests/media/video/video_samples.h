@@ -24,7 +24,7 @@ inline Image pattern(int frame) {
   Image image(kSide, kSide);
   for (int y = 0; y < kSide; ++y)
     for (int x = 0; x < kSide; ++x) {
-      const int v = ((x / 8 + 2 * frame) ^ (y / 16)) % 8;
+      const int v = ((x / 8 + 3 * frame) ^ (y / 16)) % 8;
       uint8_t* const pixel = image.row(y) + 3 * x;
       pixel[0] = static_cast<uint8_t>(v * 37);
       pixel[1] = static_cast<uint8_t>(v * 91 + 40);
