@@ -104,7 +104,7 @@ void OpenSequences::start(Sequence* seq) {
 }
 
 void OpenSequences::preempt(Sequence* seq) {
-  if (!seq->prefilling()) seq->gave_way = plan;
+  seq->gave_way = plan;
   take_out(running_, seq);
   release(memory, seq);
   --seq->share->running;

@@ -47,8 +47,8 @@ class OpenSequences {
   void start(Sequence* seq);
   // It gives its memory back, and waits.
   void preempt(Sequence* seq);
-  // It gave way in this plan, and the step that runs may still give it tokens: where it goes on is
-  // known in the next plan.
+  // It gave way in this plan. The step that runs may still read its table of pages, and give it
+  // tokens: so it is let in again in the next plan at the earliest.
   bool gave_way_now(const Sequence* seq) const { return seq->gave_way == plan; }
 
   // Walks everything and checks the invariants.

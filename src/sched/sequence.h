@@ -61,7 +61,7 @@ struct Sequence final : kv::TokenKeys {
   int32_t drafts_bound = 0;   // and how many there were in the last one.
   int32_t replays = 0;        // That were right and its states have not taken; no slice is planned.
   uint64_t turn = 0;          // The plan that had a slice of it last.
-  uint64_t gave_way = 0;      // The plan in which it gave way, if past its prompt; 0: none.
+  uint64_t gave_way = 0;      // The plan in which it gave way; 0: none.
   uint64_t arrival = 0;       // Order of submission; never equal.
   int64_t passed_tokens = 0;  // Prompt tokens of those after it, planned before its own.
   int32_t prefill_end = 0;    // Length when it was admitted: the tokens to compute in chunks.
