@@ -151,6 +151,45 @@ TEST(DiskStore, WhatEndsLaterIsWrittenBesideAndFoundAfterARestart) {
   }
 }
 
+TEST(DiskStore, OfAnExtentAllIsWrittenThatIsMissingWhateverLiesBetween) {
+  const PageShape shape = all_kinds_of_pages();
+  const TestFolder folder;
+  std::vector<PageSet> pages = {kSpine | kHot, kSpine, kSpine, kSpine};
+  for (int32_t round = 0; round < 2; ++round) {
+    const OpenStore store(folder.path(), {.bytes_max = 1 << 30}, shape);
+    const Text text(store->secret(), made_up_blocks(0, 8));
+    if (round == 0) {
+      ASSERT_TRUE(write_pages(*store, text, pages, shape).value());
+      pages[1] |= kWindow;
+      pages.resize(8, kSpine);
+      for (const size_t block : {5, 6, 7}) pages[block] |= kWindow;
+      pages[7] |= kState;
+      ASSERT_TRUE(write_pages(*store, text, pages, shape).value());
+    }
+    for (size_t i = 0; i < pages.size(); ++i)
+      EXPECT_EQ(store->pages_of(text.keys[i]), pages[i]) << i << ", round " << round;
+    EXPECT_EQ(find_text(*store, text).end, 8);
+    std::vector<PageSet> wanted = pages;
+    read_pages(*store, text, wanted);
+    EXPECT_EQ(wanted, std::vector<PageSet>(8, 0)) << "round " << round;
+    store->check();
+  }
+}
+
+TEST(DiskStore, AReadThatIsNotWantedAnyMoreEndsBeforeTheNextExtent) {
+  const TestFolder folder;
+  const OpenStore store(folder.path());
+  const Text text(store->secret(), made_up_blocks(0, 40));
+  ASSERT_TRUE(write_text(*store, text, 0, 40).value());
+  std::vector<PageSet> wanted(40, kSpine);
+  std::atomic<bool> unwanted{false};
+  const auto take = [&](int32_t block, int32_t, std::span<const std::byte>) {
+    if (block == 9) unwanted = true;
+  };
+  ASSERT_TRUE(store->read(text.view(), wanted, take, unwanted));
+  EXPECT_EQ(std::ranges::count(wanted, 0), 16);
+}
+
 using MemoryState = std::shared_ptr<MemoryFiles::State>;
 
 OpenStore open_in_memory(const MemoryState& state, const StoreLimits& limits,
@@ -334,6 +373,18 @@ TEST(DiskStore, KilledWhileWritingFiftyTimesItGivesNoWrongBlock) {
 
 TEST(DiskStore, KilledWhileWritingFiftyTimesItGivesNoWrongPageOfAnyKind) {
   kill_while_it_writes(all_kinds_of_pages());
+}
+
+TEST(DiskStore, WhatCanNeverFitTakesNothingAway) {
+  const PageShape shape{.page_bytes = {16 << 10}, .groups = 1};
+  const OpenStore store =
+      open_in_memory(std::make_shared<MemoryFiles::State>(), {.bytes_max = 100 << 10}, shape);
+  const Text small(store->secret(), made_up_blocks(0, 2)), large(store->secret(), made_up_blocks(1, 8));
+  ASSERT_TRUE(write_text(*store, small, 0, 2, shape).value());
+  EXPECT_FALSE(write_text(*store, large, 0, 8, shape).value());
+  EXPECT_EQ(store.figures.evicted_blocks.value(), 0u);
+  EXPECT_EQ(read_text(*store, small), 2);
+  EXPECT_TRUE(write_text(*store, large, 0, 5, shape).value()) << "which fits, if the other goes";
 }
 
 // All blocks of the texts that are found.
