@@ -100,7 +100,7 @@ class Store {
 
   // Writes an extent, but for pages that are there already; makes room first. `bytes` are its head,
   // which is written here, its payload and the padding, in memory aligned to kBlockBytes. False:
-  // there is no room. An error: the disk has failed.
+  // there is no room, or making it took what the extent follows. An error: the disk has failed.
   Result<bool> append(const ExtentHead& head, std::span<std::byte> bytes);
   // The pages of a block that are there.
   PageSet pages_of(const PrefixKey& key) const;
@@ -148,6 +148,7 @@ class Store {
   // The writer's.
   Result<bool> append_part(const ExtentHead& head, std::span<std::byte> bytes, ExtentHead part,
                            int32_t first);
+  bool follows_known(const ExtentHead& head) const;
   Result<void> write_extent(const ExtentHead& head, std::span<std::byte> bytes, double uses);
   Result<void> begin_segment();
   Result<void> end_segment();

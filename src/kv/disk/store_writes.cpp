@@ -79,11 +79,14 @@ Result<bool> Store::append(const ExtentHead& head, std::span<std::byte> bytes) {
   return true;
 }
 
-// What is the whole is written from where it lies.
+// What is the whole is written from where it lies. A segment may begin for it. Children may be
+// written before their parents; but one whose parent goes to make room for it would not be found.
 Result<bool> Store::append_part(const ExtentHead& head, std::span<std::byte> bytes, ExtentHead part,
                                 int32_t first) {
-  WEIR_ASSIGN(const bool room, make_room(static_cast<int64_t>(part.bytes(shape_))));
-  if (!room) return false;
+  const bool followed = follows_known(part);
+  WEIR_ASSIGN(const bool room,
+              make_room(static_cast<int64_t>(kSegmentBegin + part.bytes(shape_))));
+  if (!room || (followed && !follows_known(part))) return false;
   const auto payload = static_cast<size_t>(part.payload_bytes(shape_));
   if (!(part == head)) {
     const std::span<std::byte> copy(copy_buffer_.data(), copy_buffer_.bytes());
@@ -95,6 +98,16 @@ Result<bool> Store::append_part(const ExtentHead& head, std::span<std::byte> byt
   std::fill(begin + payload, bytes.data() + part.bytes(shape_), std::byte{0});
   part.payload_crc = crc32c({begin, payload});
   WEIR_TRY(write_extent(part, bytes, /*uses=*/1));
+  return true;
+}
+
+// What comes before it is there, and the pages of the spine of its blocks that it has not itself.
+bool Store::follows_known(const ExtentHead& head) const {
+  const std::array<PrefixKey, kExtentBlocksMax> keys = head.keys();
+  const std::lock_guard lock(mutex_);
+  if (head.parent.pages > 0 && !index_.contains(head.parent)) return false;
+  for (size_t i = 0; i < static_cast<size_t>(head.blocks); ++i)
+    if (!has_page(head.pages[i], 0) && !index_.contains(keys[i])) return false;
   return true;
 }
 
