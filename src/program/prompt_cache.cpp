@@ -64,6 +64,10 @@ Result<std::string> prompt_cache_root(const Options& options) {
 std::string prompt_cache_refusal(const ModelFootprint& model, const std::string& family) {
   const kv::disk::PageShape shape = prompt_cache_shape(model);
   if (shape.bytes_of(shape.all()) == 0) return family + " remembers nothing of its tokens";
+  const int64_t most = std::ranges::max(shape.page_bytes);
+  if (most > kv::disk::kPageBytesMax)
+    return family + ": expected pages and states of at most " +
+           human_bytes(kv::disk::kPageBytesMax) + " each, found one of " + human_bytes(most);
   return {};
 }
 

@@ -51,7 +51,8 @@ int32_t DiskLoads::collect() {
         const kv::disk::PageSet read = slot.wanted[static_cast<size_t>(block)];
         cache.set_stored(entry, cache.cached(entry).stored | read);
       }
-      tokens += (end - slot.had) * kv::kPageTokens;
+      const bool of_use = shared == end || !disk_.shape().has_sides();
+      if (of_use) tokens += std::max(0, shared - slot.had) * kv::kPageTokens;
     }
     end_wait(slot);
     end_load(slot);
@@ -82,7 +83,9 @@ void DiskLoads::look(std::span<Sequence* const> waiting, int32_t promised) {
   int32_t looks = 0;
   for (Sequence* seq : waiting) {
     using OnDisk = Sequence::OnDisk;
-    if (seq->on_disk != OnDisk::kUnknown && seq->on_disk != OnDisk::kLacksMemory) continue;
+    if (seq->on_disk == OnDisk::kComing || seq->on_disk == OnDisk::kKnown) continue;
+    // Its text is not looked up once more in each plan until one is free.
+    if (seq->on_disk == OnDisk::kLacksLoad && free_slot() == nullptr) continue;
     if (looks++ == kLooksMax) return;
     seq->on_disk = look_for(seq, promised);
     if (seq->on_disk == OnDisk::kLacksMemory) return;  // None passes it.
@@ -105,7 +108,7 @@ Sequence::OnDisk DiskLoads::look_for(Sequence* seq, int32_t promised) {
   if (!found) return OnDisk::kUnknown;
   if (!worth_reading(*found, had)) return OnDisk::kKnown;
   Slot* const slot = free_slot();
-  if (slot == nullptr) return OnDisk::kUnknown;
+  if (slot == nullptr) return OnDisk::kLacksLoad;
 
   const auto end = static_cast<size_t>(found->end);
   slot->had = had;
@@ -164,6 +167,7 @@ void DiskLoads::start() {
 }
 
 void DiskLoads::finish() {
+  for (Slot& slot : slots_) slot.load.unwanted.store(true, std::memory_order_relaxed);
   for (Slot& slot : slots_) {
     if (slot.state == Slot::State::kReading)
       while (!slot.load.done.load(std::memory_order_acquire)) std::this_thread::yield();

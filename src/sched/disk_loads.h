@@ -44,7 +44,8 @@ class DiskLoads {
   void look(std::span<Sequence* const> waiting, int32_t promised);
   // Between two steps: pages of loads that began in plans before may be written.
   void start();
-  // Waits for what is being read; none begins any more.
+  // What is not read yet is wanted no more: waits for the extent that is being read. None begins any
+  // more.
   void finish();
 
   // Some blocks are held by loads; all of those are being read.

@@ -73,8 +73,8 @@ struct Sequence final : kv::TokenKeys {
   bool in_slab = false;        // Its prompt is in the slab that is being computed.
   bool cancelled = false;      // To be ended as soon as the slab is done.
   // What is known of its blocks on disk (disk_loads.h). While it is not known, or they are coming,
-  // it is not admitted.
-  enum class OnDisk : uint8_t { kUnknown, kLacksMemory, kComing, kKnown };
+  // it is not admitted; nor while all loads are taken, of which it is worth one.
+  enum class OnDisk : uint8_t { kUnknown, kLacksLoad, kLacksMemory, kComing, kKnown };
   OnDisk on_disk = OnDisk::kKnown;
   int32_t matched_tokens = 0;  // Of the prompt, found in the cache before the first token.
   int32_t preemptions = 0;

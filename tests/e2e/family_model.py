@@ -1,5 +1,5 @@
-"""A model of a family, for tests: a fixture of random weights, to which it gives a tokenizer whose tokens are bytes, a chat
-template, and a longer context. What layers remember is of the family's kind: of windows, states, codes."""
+"""A model of a family, for tests: a fixture of random weights, to which it gives a tokenizer whose tokens are bytes, a
+chat template, and a longer context. What layers remember is of the family's kind: of windows, states, codes."""
 import json, os, shutil
 
 from weir_server import SOURCE

@@ -1,6 +1,7 @@
-"""Everything together for a long time: several models of different kinds (keys and values as numbers and as codes, windows, states,
-adapters), speculation, a small cache on disk, clients of all sorts, too little memory, and servers that are stopped and killed.
-Each answer, greedy or seeded, is to the bit what was answered when it was first asked for; nothing grows, nothing fails.
+"""Everything together for a long time: several models of different kinds (keys and values as numbers and as codes,
+windows, states, adapters), speculation, a small cache on disk, clients of all sorts, too little memory, and servers that
+are stopped and killed. Each answer, greedy or seeded, is to the bit what was answered when it was first asked for;
+nothing grows, nothing fails.
 WEIR_SOAK_SECONDS says how long (an hour for a release): `bench/whole_soak --minutes 60`."""
 import http.client, json, os, random, signal, tempfile, threading, time, unittest, warnings
 
@@ -201,7 +202,7 @@ class Soak(unittest.TestCase):
                         figures[figure] = figures.get(figure, 0) + float(line.rsplit(" ", 1)[1])
 
     def check_that_it_does_not_grow(self, sizes):
-        """Each server against its own plan, the lives against each other, and within the longest one its halves."""
+        """The most memory of each life: of none more than the limit of all, and of later ones no more than of earlier."""
         most = [max(size for at, size in sizes if at == life) for life in range(LIVES)]
         self.assertLess(max(most), 900 << 20)
         self.assertLess(max(most[LIVES // 2:]) - max(most[:(LIVES + 1) // 2]), GROWTH, most)

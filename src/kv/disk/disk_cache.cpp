@@ -132,6 +132,7 @@ void DiskCache::tell() {
 
 void DiskCache::load(Load& load) {
   CHECK(load.wanted.size() == load.keys.size() && load.memory != nullptr);
+  load.unwanted.store(false, std::memory_order_relaxed);
   load.done.store(false, std::memory_order_relaxed);
   CHECK(loads_.try_push(&load));
   read_bell_.ring();
@@ -197,7 +198,8 @@ void DiskCache::run(Load& load) {
       [&load](int32_t block, int32_t group, std::span<const std::byte> bytes) {
         const auto& pages = load.pages[static_cast<size_t>(group)];
         load.memory->copy_in(group, pages[static_cast<size_t>(block)], bytes);
-      });
+      },
+      load.unwanted);
   if (!read) return fail_with(read.error());
   const auto bytes = static_cast<double>(figures_.read_bytes.value() - before);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -96,6 +96,7 @@ class DiskCache {
     std::array<std::vector<PageId>, kShapeGroupsMax> pages;
     PageMemory* memory = nullptr;
 
+    std::atomic<bool> unwanted{false};  // Set by the owner: it is done soon, with what has come.
     std::atomic<bool> done{false};
   };
   // It is lent until it is done. REQUIRES: no more than kLoadsMax are; no pass reads or writes the

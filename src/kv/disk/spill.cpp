@@ -21,16 +21,23 @@ Spill::~Spill() { cache_.watch(nullptr); }
 
 void Spill::leaves(PageId entry) { (void)write_group(entry); }
 
-// A text of so many blocks is worth it, with all that a sequence needs that goes on there.
-bool Spill::pays(int32_t end) const {
+// Where nothing is needed beside the spine, the reader alone decides, who knows more by then.
+bool Spill::spine_pays() const {
   const PageShape& shape = disk_.shape();
-  if (!shape.has_sides()) return true;
+  return !shape.has_sides() || disk_.pays(shape.page_bytes[0], kPageTokens);
+}
+
+// A text of so many blocks is worth it, with all that a sequence needs that goes on there.
+bool Spill::end_pays(int32_t end) const {
+  const PageShape& shape = disk_.shape();
   return disk_.pays(end * shape.page_bytes[0] + shape.side_bytes(end), end * kPageTokens);
 }
 
 PageSet Spill::to_store(const PrefixCache::Cached& entry) const {
   const PageSet pages = entry.to_store();
-  return pages != 0 && pays(entry.key.pages) ? pages : PageSet{0};
+  if (pages == 0 || !spine_pays()) return 0;
+  const auto spine = static_cast<PageSet>(pages & page_bit(0));
+  return pages == spine || end_pays(entry.key.pages) ? pages : spine;
 }
 
 // Blocks before `last` in its group that have anything to store, one after another, and `last`

@@ -209,18 +209,23 @@ void Store::remove(ExtentId first) {
 }
 
 // It is used, or written, and so is all that comes before it: at each step the blocks of an extent,
-// wherever their pages of the spine lie, then the extent that has the block before them.
+// wherever their pages of the spine lie, then the extent that has the block before them. Blocks that
+// follow each other lie in the same extent, which is used once for all of them.
 void Store::touch(ExtentId id, int32_t uses) {
-  const auto use = [&](Known& extent) {
+  std::optional<ExtentId> last;
+  const auto use = [&](ExtentId used) {
+    if (used == last) return;
+    last = used;
+    Known& extent = extents_[used];
     extent.uses = value(extent) + uses;
     extent.used = written_;
   };
   for (int32_t steps = 0; steps < kChainBlocksMax; ++steps) {
-    Known& extent = extents_[id];
-    use(extent);
+    const Known& extent = extents_[id];
+    use(id);
     for (int32_t i = 0; i < extent.is.blocks; ++i) {
       const auto spine = index_.find(extent.is.keys[static_cast<size_t>(i)]);
-      if (spine != index_.end() && spine->second.extent != id) use(extents_[spine->second.extent]);
+      if (spine != index_.end() && spine->second.extent != id) use(spine->second.extent);
     }
     const auto parent = index_.find(extent.is.parent);
     if (parent == index_.end() || parent->second.extent == id) return;
@@ -325,9 +330,10 @@ std::optional<ExtentHead> Store::verified(const Reading& reading, const ChainVie
   return *head;
 }
 
-Result<void> Store::read(const ChainView& chain, std::span<PageSet> wanted, const Take& take) {
+Result<void> Store::read(const ChainView& chain, std::span<PageSet> wanted, const Take& take,
+                         const std::atomic<bool>& unwanted) {
   CHECK(wanted.size() <= chain.keys.size() && chain.keys.size() == chain.tokens.size());
-  for (size_t next = 0; next < wanted.size();) {
+  for (size_t next = 0; next < wanted.size() && !unwanted.load(std::memory_order_relaxed);) {
     if (wanted[next] == 0) {
       ++next;
       continue;

@@ -10,7 +10,8 @@
 // quarter. A block goes with all that follow it, so none is left that could never be found.
 //
 // A block is there when its page of the spine is. Its other pages (page_shape.h) lie in the same
-// extent, or in others that were written later, when a text came to end there; they go with it.
+// extent, or in others that were written later, when a text came to end there; when it goes, those
+// go too.
 //
 // Nothing is written for safety, but one thing: a segment's sidecar, only once all of it is on the
 // disk. What a crash has lost is computed again; what it has torn is seen.
@@ -91,15 +92,16 @@ class Store {
 
   // Reads the pages that are wanted of the blocks of the chain, gives each to `take`, blocks in
   // about their order, and takes it out of `wanted`. Ends at the first that is not there any more,
-  // or not right: such an extent is forgotten with all that follows it. An error: the disk has
-  // failed.
+  // or not right: such an extent is forgotten with all that follows it; and before the next extent
+  // once `unwanted` is set, by any thread. An error: the disk has failed.
   using Take = std::function<void(int32_t block, int32_t group, std::span<const std::byte> bytes)>;
-  Result<void> read(const ChainView& chain, std::span<PageSet> wanted, const Take& take);
+  Result<void> read(const ChainView& chain, std::span<PageSet> wanted, const Take& take,
+                    const std::atomic<bool>& unwanted);
 
   // Writes an extent, but for pages that are there already; makes room first. `bytes` are its head,
   // which is written here, its payload and the padding, in memory aligned to kBlockBytes. False:
-  // there is no room. An error: the disk has failed.
-  Result<bool> append(ExtentHead head, std::span<std::byte> bytes);
+  // there is no room, or making it took what the extent follows. An error: the disk has failed.
+  Result<bool> append(const ExtentHead& head, std::span<std::byte> bytes);
   // The pages of a block that are there.
   PageSet pages_of(const PrefixKey& key) const;
 
@@ -144,8 +146,9 @@ class Store {
   std::string path_of(uint32_t number, const char* end) const;
 
   // The writer's.
-  void keep(ExtentHead& head, std::span<std::byte> payload, std::span<const PageSet> pages,
-            int32_t first, int32_t end) const;
+  Result<bool> append_part(const ExtentHead& head, std::span<std::byte> bytes, ExtentHead part,
+                           int32_t first);
+  bool follows_known(const ExtentHead& head) const;
   Result<void> write_extent(const ExtentHead& head, std::span<std::byte> bytes, double uses);
   Result<void> begin_segment();
   Result<void> end_segment();
@@ -206,7 +209,8 @@ class Store {
   std::atomic<int64_t> bytes_{0};
   std::atomic<int32_t> blocks_{0};  // index_
   std::atomic<int32_t> places_{0};  // places()
-  HugeBuffer read_buffer_, copy_buffer_;
+  HugeBuffer read_buffer_;  // The reader's.
+  HugeBuffer copy_buffer_;  // The writer's.
 };
 
 }  // namespace weir::kv::disk

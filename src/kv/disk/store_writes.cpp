@@ -1,7 +1,6 @@
 // Store: how it writes, and how it makes room.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <tuple>
 #include <utility>
 
@@ -21,34 +20,42 @@ constexpr int64_t kSegmentsLeast = 4;
 // What was used at least once since it was written, decayed, is worth a copy.
 constexpr double kSurvivorValue = 1.0;
 
-}  // namespace
+// An extent of blocks [first, end) of another, with these of their pages.
+ExtentHead part_of(const ExtentHead& head, std::span<const PrefixKey> keys,
+                   std::span<const PageSet> pages, int32_t first, int32_t end) {
+  ExtentHead part;
+  part.parent = first == 0 ? head.parent : keys[static_cast<size_t>(first) - 1];
+  part.blocks = end - first;
+  for (int32_t i = first; i < end; ++i) {
+    const auto from = static_cast<size_t>(i), to = static_cast<size_t>(i - first);
+    part.pages[to] = pages[from];
+    part.tokens[to] = head.tokens[from];
+  }
+  return part;
+}
 
-// Of the extent only these pages of blocks [first, end) stay.
-void Store::keep(ExtentHead& head, std::span<std::byte> payload,
-                 std::span<const PageSet> pages, int32_t first, int32_t end) const {
-  std::byte* from = payload.data();
-  std::byte* to = from;
-  for (int32_t i = 0; i < end; ++i) {
-    const auto at = static_cast<size_t>(i);
-    for (int32_t g = 0; g < shape_.groups; ++g) {
-      if (!has_page(head.pages[at], g)) continue;
-      const auto bytes = static_cast<size_t>(shape_.page_bytes[static_cast<size_t>(g)]);
-      if (i >= first && has_page(pages[at], g)) {
-        if (to != from) std::memmove(to, from, bytes);
-        to += bytes;
+// The payload of a part that begins with block `first`, out of that of the whole.
+void copy_payload(const ExtentHead& head, std::span<const std::byte> payload, const ExtentHead& part,
+                  int32_t first, const PageShape& shape, std::span<std::byte> to) {
+  size_t from = 0, at = 0;
+  for (int32_t i = 0; i < first + part.blocks; ++i) {
+    const PageSet wanted = i < first ? PageSet{0} : part.pages[static_cast<size_t>(i - first)];
+    for (int32_t g = 0; g < shape.groups; ++g) {
+      if (!has_page(head.pages[static_cast<size_t>(i)], g)) continue;
+      const auto bytes = static_cast<size_t>(shape.page_bytes[static_cast<size_t>(g)]);
+      if (has_page(wanted, g)) {
+        std::ranges::copy(payload.subspan(from, bytes), to.subspan(at).begin());
+        at += bytes;
       }
       from += bytes;
     }
   }
-  head.blocks = end - first;
-  for (int32_t i = 0; i < kExtentBlocksMax; ++i) {
-    const auto at = static_cast<size_t>(i), before = static_cast<size_t>(first + i);
-    head.pages[at] = i < head.blocks ? pages[before] : PageSet{0};
-    head.tokens[at] = i < head.blocks ? head.tokens[before] : BlockTokens{};
-  }
 }
 
-Result<bool> Store::append(ExtentHead head, std::span<std::byte> bytes) {
+}  // namespace
+
+// Blocks one after another of which anything is missing make an extent; a gap parts two.
+Result<bool> Store::append(const ExtentHead& head, std::span<std::byte> bytes) {
   CHECK(bytes.size() >= head.bytes(shape_));
   const std::array<PrefixKey, kExtentBlocksMax> keys = head.keys();
   std::array<PageSet, kExtentBlocksMax> missing{};
@@ -59,23 +66,48 @@ Result<bool> Store::append(ExtentHead head, std::span<std::byte> bytes) {
       missing[i] = static_cast<PageSet>(head.pages[i] & ~known_pages(keys[i]));
     }
   }
-  // The first blocks one after another of which anything is missing.
-  const auto first = static_cast<int32_t>(
-      std::ranges::find_if(missing, [](PageSet pages) { return pages != 0; }) - missing.begin());
-  if (first == kExtentBlocksMax) return true;
-  const auto end = static_cast<int32_t>(
-      std::find(missing.begin() + first, missing.end(), PageSet{0}) - missing.begin());
-  keep(head, bytes.subspan(kBlockBytes), missing, first, end);
-  if (first > 0) head.parent = keys[static_cast<size_t>(first) - 1];
+  for (int32_t first = 0; first < head.blocks;) {
+    int32_t end = first;
+    while (end < head.blocks && missing[static_cast<size_t>(end)] != 0) ++end;
+    if (end > first) {
+      const ExtentHead part = part_of(head, keys, missing, first, end);
+      WEIR_ASSIGN(const bool room, append_part(head, bytes, part, first));
+      if (!room) return false;
+    }
+    first = end + 1;
+  }
+  return true;
+}
 
-  const auto payload = static_cast<size_t>(head.payload_bytes(shape_));
+// What is the whole is written from where it lies. A segment may begin for it. Children may be
+// written before their parents; but one whose parent goes to make room for it would not be found.
+Result<bool> Store::append_part(const ExtentHead& head, std::span<std::byte> bytes, ExtentHead part,
+                                int32_t first) {
+  const bool followed = follows_known(part);
+  WEIR_ASSIGN(const bool room,
+              make_room(static_cast<int64_t>(kSegmentBegin + part.bytes(shape_))));
+  if (!room || (followed && !follows_known(part))) return false;
+  const auto payload = static_cast<size_t>(part.payload_bytes(shape_));
+  if (!(part == head)) {
+    const std::span<std::byte> copy(copy_buffer_.data(), copy_buffer_.bytes());
+    CHECK(part.bytes(shape_) <= copy.size());
+    copy_payload(head, bytes.subspan(kBlockBytes), part, first, shape_, copy.subspan(kBlockBytes));
+    bytes = copy;
+  }
   std::byte* const begin = bytes.data() + kBlockBytes;
-  const size_t whole = head.bytes(shape_) - kBlockBytes;
-  std::fill(begin + payload, begin + whole, std::byte{0});
-  head.payload_crc = crc32c({begin, payload});
-  WEIR_ASSIGN(const bool room, make_room(static_cast<int64_t>(head.bytes(shape_))));
-  if (!room) return false;
-  WEIR_TRY(write_extent(head, bytes, /*uses=*/1));
+  std::fill(begin + payload, bytes.data() + part.bytes(shape_), std::byte{0});
+  part.payload_crc = crc32c({begin, payload});
+  WEIR_TRY(write_extent(part, bytes, /*uses=*/1));
+  return true;
+}
+
+// What comes before it is there, and the pages of the spine of its blocks that it has not itself.
+bool Store::follows_known(const ExtentHead& head) const {
+  const std::array<PrefixKey, kExtentBlocksMax> keys = head.keys();
+  const std::lock_guard lock(mutex_);
+  if (head.parent.pages > 0 && !index_.contains(head.parent)) return false;
+  for (size_t i = 0; i < static_cast<size_t>(head.blocks); ++i)
+    if (!has_page(head.pages[i], 0) && !index_.contains(keys[i])) return false;
   return true;
 }
 
@@ -151,7 +183,9 @@ uint64_t Store::segment_bytes() const {
   return std::min(limits_.segment_bytes, static_cast<uint64_t>(bytes_max() / kSegmentsLeast));
 }
 
+// What can never fit takes nothing away.
 Result<bool> Store::make_room(int64_t bytes) {
+  if (bytes > bytes_max()) return false;
   WEIR_ASSIGN(int64_t free, files_.free_bytes(folder_));
   while (bytes_ + bytes > bytes_max() || free - bytes < limits_.free_bytes_min ||
          places_.load(std::memory_order_relaxed) + kExtentBlocksMax > kStoredBlocksMax) {

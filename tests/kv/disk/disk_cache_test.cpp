@@ -212,6 +212,7 @@ struct MixedWorld {
   static constexpr int32_t kRunning = 2, kStates = 2;  // The group of checkpoints.
 
   const TestFolder folder;
+  const std::shared_ptr<MemoryFiles::State> state = std::make_shared<MemoryFiles::State>();
   KvCache pages = cache_of_layers();
   SequenceMemory memory{pages.groups(), /*prefix_cache=*/true, pages.state_slots()};
   std::unique_ptr<DiskCache> disk;
@@ -228,6 +229,14 @@ struct MixedWorld {
                                       {.running = kRunning, .checkpoints = 8}));
   }
   MixedWorld() {
+    open();
+    text = Text(disk->secret(), made_up_blocks(1, 40));
+  }
+
+  // Once more, as after a restart, if it was open.
+  void open() {
+    spill.reset();
+    disk.reset();
     const PageShape shape = PageShape::of(
         std::vector<MemoryLayout::Group>{{.window = 0, .page_bytes = 512},
                                          {.window = 80, .page_bytes = 512}},
@@ -237,13 +246,11 @@ struct MixedWorld {
                                    .shape = shape,
                                    .limits = {.bytes_max = 1 << 30},
                                    .write_bytes_a_second = 1 << 30},
-                                  std::make_unique<MemoryFiles>(std::make_shared<MemoryFiles::State>()));
+                                  std::make_unique<MemoryFiles>(state));
     EXPECT_TRUE(opened) << opened.error().message;
     disk = std::move(*opened);
     spill.emplace(*memory.cache(), pages, *disk);
-    text = Text(disk->secret(), made_up_blocks(1, 40));
   }
-
   void put(int32_t group, int32_t page, size_t block) {
     pages.copy_in(group, page, page_of(text.keys[block], pages.kept_bytes(group), group));
   }
@@ -337,6 +344,31 @@ TEST(DiskCache, NothingIsWrittenThatIsComputedFasterThanItIsRead) {
   EXPECT_EQ(world.disk->figures().written_bytes.value(), 0u);
   EXPECT_FALSE(world.disk->pays(/*bytes=*/40 * 512 + 3 * 512 + 192, /*tokens=*/40 * kPageTokens));
   EXPECT_TRUE(world.disk->pays(/*bytes=*/100, /*tokens=*/40 * kPageTokens));
+}
+
+// Twenty bytes are read in the time that a token takes, and a block of 32 has 512, of the spine: with
+// the 1,728 that the end of a text needs besides, texts of 14 blocks and more are worth it.
+TEST(DiskCache, BlocksOfATextTooShortToPayAreKeptForTheLongerOnesThatDo) {
+  MixedWorld world;
+  world.disk->learn_prompts(/*tokens=*/25'000'000, /*seconds=*/1);  // Of 500 MB.
+  ASSERT_FALSE(world.disk->pays(13 * 512 + 1728, 13 * kPageTokens));
+  ASSERT_TRUE(world.disk->pays(14 * 512 + 1728, 14 * kPageTokens));
+  world.compute();
+  world.write_all();
+  world.open();
+  EXPECT_EQ(world.on_disk(0), blocks_between(0, 40));
+  EXPECT_EQ(find_text(*world.disk, world.text).end, 40);
+}
+
+TEST(DiskCache, TheEndOfATextTooShortToPayIsNotKept) {
+  MixedWorld world;
+  world.disk->learn_prompts(/*tokens=*/28'700'000, /*seconds=*/1);  // 17.42 bytes each.
+  ASSERT_FALSE(world.disk->pays(36 * 512 + 1728, 36 * kPageTokens));
+  ASSERT_TRUE(world.disk->pays(40 * 512 + 1728, 40 * kPageTokens));
+  world.compute();
+  world.write_all();
+  EXPECT_EQ(world.on_disk(0), blocks_between(0, 40));
+  EXPECT_EQ(world.on_disk(2), std::vector{39}) << "and not the state of the prompt's end";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -125,6 +126,7 @@ inline Result<bool> write_text(Store& store, const Text& text, int32_t from, int
 // What is read of the pages that are wanted. Each is as it was written, or the test fails. Those
 // that have not come stay wanted.
 inline void read_pages(Store& store, const Text& text, std::vector<PageSet>& wanted) {
+  const std::atomic<bool> unwanted{false};
   std::vector<PageSet> given(wanted.size(), 0);
   const std::vector<PageSet> asked = wanted;
   (void)store.read(text.view(), wanted,
@@ -134,7 +136,8 @@ inline void read_pages(Store& store, const Text& text, std::vector<PageSet>& wan
                          page_of(text.keys[static_cast<size_t>(block)],
                                  static_cast<int64_t>(bytes.size()), group);
                      EXPECT_TRUE(std::ranges::equal(bytes, page)) << block << ", group " << group;
-                   });
+                   },
+                   unwanted);
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(given[i], asked[i] & ~wanted[i]);
 }
 

@@ -151,6 +151,45 @@ TEST(DiskStore, WhatEndsLaterIsWrittenBesideAndFoundAfterARestart) {
   }
 }
 
+TEST(DiskStore, OfAnExtentAllIsWrittenThatIsMissingWhateverLiesBetween) {
+  const PageShape shape = all_kinds_of_pages();
+  const TestFolder folder;
+  std::vector<PageSet> pages = {kSpine | kHot, kSpine, kSpine, kSpine};
+  for (int32_t round = 0; round < 2; ++round) {
+    const OpenStore store(folder.path(), {.bytes_max = 1 << 30}, shape);
+    const Text text(store->secret(), made_up_blocks(0, 8));
+    if (round == 0) {
+      ASSERT_TRUE(write_pages(*store, text, pages, shape).value());
+      pages[1] |= kWindow;
+      pages.resize(8, kSpine);
+      for (const size_t block : {5, 6, 7}) pages[block] |= kWindow;
+      pages[7] |= kState;
+      ASSERT_TRUE(write_pages(*store, text, pages, shape).value());
+    }
+    for (size_t i = 0; i < pages.size(); ++i)
+      EXPECT_EQ(store->pages_of(text.keys[i]), pages[i]) << i << ", round " << round;
+    EXPECT_EQ(find_text(*store, text).end, 8);
+    std::vector<PageSet> wanted = pages;
+    read_pages(*store, text, wanted);
+    EXPECT_EQ(wanted, std::vector<PageSet>(8, 0)) << "round " << round;
+    store->check();
+  }
+}
+
+TEST(DiskStore, AReadThatIsNotWantedAnyMoreEndsBeforeTheNextExtent) {
+  const TestFolder folder;
+  const OpenStore store(folder.path());
+  const Text text(store->secret(), made_up_blocks(0, 40));
+  ASSERT_TRUE(write_text(*store, text, 0, 40).value());
+  std::vector<PageSet> wanted(40, kSpine);
+  std::atomic<bool> unwanted{false};
+  const auto take = [&](int32_t block, int32_t, std::span<const std::byte>) {
+    if (block == 9) unwanted = true;
+  };
+  ASSERT_TRUE(store->read(text.view(), wanted, take, unwanted));
+  EXPECT_EQ(std::ranges::count(wanted, 0), 16);
+}
+
 using MemoryState = std::shared_ptr<MemoryFiles::State>;
 
 OpenStore open_in_memory(const MemoryState& state, const StoreLimits& limits,
@@ -336,6 +375,18 @@ TEST(DiskStore, KilledWhileWritingFiftyTimesItGivesNoWrongPageOfAnyKind) {
   kill_while_it_writes(all_kinds_of_pages());
 }
 
+TEST(DiskStore, WhatCanNeverFitTakesNothingAway) {
+  const PageShape shape{.page_bytes = {16 << 10}, .groups = 1};
+  const OpenStore store =
+      open_in_memory(std::make_shared<MemoryFiles::State>(), {.bytes_max = 100 << 10}, shape);
+  const Text small(store->secret(), made_up_blocks(0, 2)), large(store->secret(), made_up_blocks(1, 8));
+  ASSERT_TRUE(write_text(*store, small, 0, 2, shape).value());
+  EXPECT_FALSE(write_text(*store, large, 0, 8, shape).value());
+  EXPECT_EQ(store.figures.evicted_blocks.value(), 0u);
+  EXPECT_EQ(read_text(*store, small), 2);
+  EXPECT_TRUE(write_text(*store, large, 0, 5, shape).value()) << "which fits, if the other goes";
+}
+
 // All blocks of the texts that are found.
 std::set<std::pair<uint64_t, int32_t>> found_blocks(const Store& store,
                                                     const std::vector<Text>& texts) {
@@ -346,26 +397,29 @@ std::set<std::pair<uint64_t, int32_t>> found_blocks(const Store& store,
   return found;
 }
 
-void evict_while_it_is_used(const PageShape& shape) {
+void evict_while_it_is_used(const PageShape& shape, uint32_t seed) {
+  SCOPED_TRACE(seed);
   const OpenStore store = open_in_memory(std::make_shared<MemoryFiles::State>(),
                                          {.bytes_max = 1 << 20, .segment_bytes = 128 << 10}, shape);
-  std::mt19937 random(3);
+  std::mt19937 random(seed);
   std::vector<Text> texts;
   for (int32_t i = 0; i < 40; ++i)
     texts.emplace_back(store->secret(),
                        made_up_blocks(i, 8 + static_cast<int32_t>(random() % 40), i % 3 * 9));
-  int32_t reads = 0;
+  int32_t reads = 0, wholes = 0;
   for (int32_t step = 0; step < 1200; ++step) {
     const Text& text = texts[random() % (step % 2 == 0 ? 5 : texts.size())];
     const auto before = found_blocks(*store, texts);
     if (random() % 3 == 0) {
       reads += shape.has_sides() ? read_found(*store, text) : read_text(*store, text);
     } else {
-      ASSERT_TRUE(write_text(*store, text, 0, text.blocks(), shape).value());
+      const Result<bool> written = write_text(*store, text, 0, text.blocks(), shape);
+      ASSERT_TRUE(written);
       if (shape.has_sides()) {
         const std::vector<PageSet> ends = pages_of_ends(random, text.blocks());
-        ASSERT_TRUE(write_pages(*store, text, ends, shape).value());
-      } else {
+        ASSERT_TRUE(write_pages(*store, text, ends, shape));
+      } else if (*written) {
+        ++wholes;
         EXPECT_EQ(find_text(*store, text).end, text.blocks()) << "just written";
       }
     }
@@ -381,12 +435,15 @@ void evict_while_it_is_used(const PageShape& shape) {
   }
   EXPECT_GT(store.figures.evicted_blocks.value(), 500u);
   EXPECT_GT(reads, 2000) << "what is read often stays";
+  EXPECT_TRUE(wholes > 700 || shape.has_sides()) << "nearly all that is written has room";
 }
 
-TEST(DiskStore, EvictionLeavesNoBlockWhoseParentHasGone) { evict_while_it_is_used(small_pages()); }
+TEST(DiskStore, EvictionLeavesNoBlockWhoseParentHasGone) {
+  for (uint32_t seed = 1; seed <= 4; ++seed) evict_while_it_is_used(small_pages(), seed);
+}
 
 TEST(DiskStore, EvictionLeavesNoPageWhoseBlockHasGone) {
-  evict_while_it_is_used(all_kinds_of_pages());
+  for (uint32_t seed = 1; seed <= 4; ++seed) evict_while_it_is_used(all_kinds_of_pages(), seed);
 }
 
 }  // namespace
