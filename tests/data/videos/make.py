@@ -25,7 +25,7 @@ FILES = {
     "pattern.gif": [*INPUT, "-filter_complex", "split[a][b];[a]palettegen=reserve_transparent=0:max_colors=8[p];"
                                                "[b][p]paletteuse=dither=none"],
     # It says of frames that decoding may begin there, and that it gives none before some more have been decoded.
-    "refresh.mp4": [*INPUT, *X264, "-g", "4", "-bf", "0", "-x264-params", "intra-refresh=1"],
+    "refresh.mp4": [*INPUT, *X264, "-bf", "0", "-x264-params", "intra-refresh=1:keyint=3:ref=1"],
     "fragments.mp4": [*INPUT, *X264, "-g", "4", "-movflags", "empty_moov+frag_keyframe"],
     "h264.mp4": [*INPUT, *SOUND, *X264, "-bf", "3", "-c:a", "aac", "-b:a", "16k", "-shortest"],
     "hevc.mp4": [*INPUT, "-c:v", "libx265", "-pix_fmt", "yuv420p10le", "-x265-params", "crf=15:log-level=none",

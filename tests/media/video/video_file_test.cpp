@@ -73,7 +73,7 @@ TEST_F(VideoFiles, FramesAreThoseThatWerePutIn) {
 
 TEST_F(VideoFiles, EveryEncodingIsDecodedWithinItsError) {
   for (const char* name : {"fragments.mp4", "h264.mp4", "hevc.mp4", "mpeg4.mp4", "vp8.webm",
-                           "vp9.webm", "av1.webm"}) {
+                           "vp9.webm", "av1.webm", "refresh.mp4"}) {
     const std::vector<Image> frames = frames_of(video_sample(name), all_frames());
     ASSERT_EQ(frames.size(), static_cast<size_t>(kFrames)) << name;
     for (int i = 0; i < kFrames; ++i) {
