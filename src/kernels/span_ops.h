@@ -50,6 +50,8 @@ struct SpanOps {
   // out = sum_j w_j v_j / sum_j w_j,  w_j = exp(scale (q . k_j) - m), m the largest of a row's:
   // with q rounded to bf16 as keys and values are, and w_j where it meets v_j; sums are float32.
   // Which m is taken off meanwhile, and the order of the sums, depend on begin and end alone.
+  // Tokens of a page outside begin and end have the weight 0, but their values are multiplied by it:
+  // one that is Inf or NaN makes NaN of rows that do not see it, where they see others of its page.
   // REQUIRES: 0 <= begin < end; dims as above; scale > 0.
   void (*attend)(const SpanArgs& args);
 };

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "api/media/media_set.h"
 #include "api/media_answers.h"
 #include "api/test_api.h"
 #include "base/base64.h"
@@ -309,6 +310,27 @@ TEST_F(Pictures, AFileOfAVideoIsItsFramesOrRefusedWithASentence) {
                              digits(media::video_sample("h264.mp4")) + R"("})")),
             tokens(api, user(video(frame + "," + frame + "," + frame + "," + frame + "," + frame +
                                    "," + frame + "," + frame + "," + frame))));
+}
+
+TEST_F(Pictures, AVideoWithoutMemoryIsNotCalledAnImage) {
+  if (!media::check_reads_videos()) GTEST_SKIP() << "built without libavformat (WEIR_VIDEO)";
+  media::Processor processor = of_videos(true);
+  // Of what a moment becomes, 24 MB; decoding takes a few.
+  processor.video.pixels_min = processor.video.pixels_max = 1 << 20;
+  ApiConfig config;
+  config.processor = &processor;
+  MediaSet set;
+  set.want(config,
+           {media_of_base64(Medium::kVideo, "video", digits(media::video_sample("pattern.gif")))},
+           {.tokens_max = 1 << 30});
+  MemoryBudget budget(16 << 20);
+  set.read(budget, grammar::Interrupt());
+  ASSERT_TRUE(set.seen());
+  ASSERT_FALSE(*set.seen());
+  EXPECT_EQ(set.seen()->error().kind, "video_too_large") << set.seen()->error().message;
+  EXPECT_TRUE(set.seen()->error().message.starts_with("Invalid video in 'video': it would take "))
+      << set.seen()->error().message;
+  EXPECT_EQ(budget.used(), 0u);
 }
 
 TEST_F(Pictures, AVideoThatIsNotReadIsRefusedWithASentence) {

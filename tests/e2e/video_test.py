@@ -1,5 +1,5 @@
-"""Videos as lists of frames: what a video shows is what its frames show as images, where families count them alike. And as
-files: what a file shows is what the list of its frames shows."""
+"""Videos as lists of frames: what a video shows is what its frames show as images, where families count them alike.
+And as files: what a file shows is what the list of its frames shows."""
 import base64, functools, http.server, json, struct, tempfile, threading, unittest
 
 import seeing_model

@@ -63,14 +63,16 @@ inline size_t values_bytes(const media::FrontEnd& front_end, const media::SoundP
   return static_cast<size_t>(plan.frames * front_end.mels) * sizeof(float);
 }
 
-// Adds to a lease, which may be nothing yet.
+// Adds to a lease, which may be nothing yet. kTooLarge where the budget would not have so much for one
+// even if it were free: it gives a caller that holds nothing more at once than it lets a lease grow to.
 inline Result<void> lease_medium(MemoryBudget& budget, uint64_t caller, MemoryLease& lease,
                                  size_t bytes) {
-  if (lease.bytes() + bytes > budget.most_of_one())
+  const size_t most = lease.bytes() > 0 ? budget.share_of_one() : budget.most_of_one();
+  if (lease.bytes() + bytes > most)
     return fail(ErrorCode::kTooLarge,
                 "it would take " + std::to_string(lease.bytes() + bytes) +
                     " bytes of memory, more than the " +
-                    std::to_string(budget.most_of_one()) +
+                    std::to_string(most) +
                     " that this server gives to one (--image-memory)");
   if (lease.bytes() > 0 && budget.grow(lease, bytes)) return {};
   if (lease.bytes() == 0) {

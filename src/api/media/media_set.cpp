@@ -231,7 +231,7 @@ Result<void> MediaSet::keep(MemoryBudget& budget, const MediaSource& source, See
   MemoryLease working;
   const Result<void> room =
       lease_medium(budget, aim_.caller, working, processing_bytes(processor, seen.plan, frames));
-  if (!room) return media_error(Medium::kPicture, source.field, room.error());
+  if (!room) return media_error(source.medium, source.field, room.error());
   const auto held = std::make_shared<Held<sched::PictureInput>>();
   held->input = {.plan = seen.plan, .pixels = compute()};
   held->lease = working.part(values_bytes(processor, seen.plan));

@@ -34,16 +34,28 @@ Result<Decoded> decode(const media::FrontEnd& front_end, std::string_view file,
   return decoded;
 }
 
+// What all windows become.
+Result<size_t> features_bytes(const media::FrontEnd& front_end,
+                              std::span<const WindowSamples> windows) {
+  size_t bytes = 0;
+  for (const WindowSamples& cut : windows) {
+    WEIR_ASSIGN(const media::SoundPlan plan, media::plan_sound(front_end, cut.end - cut.begin));
+    bytes += values_bytes(front_end, plan);
+  }
+  return bytes;
+}
+
+// Takes its part of the lease.
 Result<std::shared_ptr<const sched::HeardSound>> hear(const media::FrontEnd& front_end,
                                                       std::span<const float> samples,
-                                                      MemoryBudget& budget, uint64_t caller) {
+                                                      MemoryLease& lease) {
   WEIR_ASSIGN(const media::SoundPlan plan, media::plan_sound(front_end, std::ssize(samples)));
   struct Held {
     MemoryLease lease;  // Declared first: given back after the numbers are freed.
     media::SoundFeatures features;
   };
   const auto held = std::make_shared<Held>();
-  WEIR_TRY(lease_medium(budget, caller, held->lease, values_bytes(front_end, plan)));
+  held->lease = lease.part(values_bytes(front_end, plan));
   held->features = media::sound_features(front_end, plan, samples);
   auto heard = std::make_shared<sched::HeardSound>();
   heard->hash = sched::hash_of(held->features);
@@ -74,12 +86,18 @@ Result<Recording> hear_recording(const media::FrontEnd& front_end, std::string_v
   const std::span<const float> samples = decoded->sound.samples;
   Recording recording{.seconds = decoded->sound.seconds()};
   const double rate = front_end.rate;
-  for (const WindowSamples& cut : cut_windows(front_end, std::ssize(samples))) {
+  const std::vector<WindowSamples> windows = cut_windows(front_end, std::ssize(samples));
+  // For all windows at once: one that is refused after others were computed had been in vain.
+  const Result<size_t> features = features_bytes(front_end, windows);
+  if (!features) return of_file(features.error());
+  if (auto room = lease_medium(budget, caller, decoded->lease, *features); !room)
+    return of_file(room.error());
+  for (const WindowSamples& cut : windows) {
     if (interrupt != nullptr && interrupt->stopped())
       return fail(ErrorCode::kCancelled, "The client has left.");
     const auto window = samples.subspan(static_cast<size_t>(cut.begin),
                                         static_cast<size_t>(cut.end - cut.begin));
-    auto heard = hear(front_end, window, budget, caller);
+    auto heard = hear(front_end, window, decoded->lease);
     if (!heard) return of_file(heard.error());
     recording.windows.push_back({.begin = static_cast<double>(cut.begin) / rate,
                                  .end = static_cast<double>(cut.end) / rate,

@@ -39,7 +39,7 @@ struct WindowSamples {
 };
 std::vector<WindowSamples> cut_windows(const media::FrontEnd& front_end, int64_t samples);
 
-// Memory is leased as the recording is decoded, and for each window for what it becomes. Errors name
+// Memory is leased as the recording is decoded, and then at once for what all windows become. Errors name
 // `file`; kCancelled when the interrupt says that the client has left.
 Result<Recording> hear_recording(const media::FrontEnd& front_end, std::string_view file,
                                  MemoryBudget& budget, uint64_t caller,

@@ -89,6 +89,9 @@ Result<void> SoundBuilder::add(std::span<const float> samples) {
     return no_number(format_, frames_ + static_cast<int64_t>(good), file_rate_);
   frames_ += static_cast<int64_t>(mixed_.size());
   if (frames_ > limits_.seconds_max * file_rate_) return too_long("longer");
+  if (stated_ && frames_ > *stated_)
+    return damaged(format_, concat({"it says that it has ", std::to_string(*stated_),
+                                    " samples, and has more"}));
   WEIR_TRY(admit(frames_));
   resampler_->add(mixed_, samples_);
   return {};

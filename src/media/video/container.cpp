@@ -6,6 +6,7 @@
 
 #include "base/concat.h"
 #include "media/first_bytes.h"
+#include "media/video/video_file.h"
 
 namespace weir::media {
 namespace {
@@ -70,6 +71,100 @@ Result<void> check_boxes(std::string_view bytes) {
   }
   return {};
 }
+
+// The boxes of an MP4 that hold boxes, and those that are tables, with where their number of entries
+// stands after the letters. libavformat finds them in any box that holds boxes.
+constexpr std::array<std::string_view, 15> kHolders = {
+    "moov", "trak", "edts", "mdia", "minf", "stbl", "moof", "traf",
+    "mvex", "udta", "dinf", "wave", "tref", "ilst", "foov"};
+struct Table {
+  std::string_view letters;
+  size_t count_at;
+};
+constexpr std::array kTables = {Table{"stts", 4}, Table{"ctts", 4}, Table{"stsc", 4},
+                                Table{"stco", 4}, Table{"co64", 4}, Table{"stss", 4},
+                                Table{"stps", 4}, Table{"stz2", 8}, Table{"trun", 4}};
+
+class TableCount {
+ public:
+  explicit TableCount(uint64_t entries_max) : entries_max_(entries_max) {}
+
+  // REQUIRES: check_boxes() has passed the outermost ones.
+  Result<void> add(std::string_view boxes, int depth = 0) {
+    constexpr size_t kHead = 8, kLargeHead = 16;
+    while (boxes.size() >= kHead) {
+      Cutter cutter(boxes);
+      uint64_t size = cutter.number(4);
+      const std::string_view letters = boxes.substr(4, 4);
+      cutter.skip(4);
+      size_t head = kHead;
+      if (size == 1) {
+        size = cutter.number(8);
+        head = kLargeHead;
+      }
+      // Zero, and whatever is not all there, goes on to the end.
+      if (size == 0 || size > boxes.size()) size = boxes.size();
+      if (size < head) return {};
+      WEIR_TRY(add_box(letters, boxes.substr(head, static_cast<size_t>(size) - head), depth));
+      boxes.remove_prefix(static_cast<size_t>(size));
+    }
+    return {};
+  }
+  size_t bytes() const { return entries_ * kEntryBytes + regular_bytes_; }
+
+ private:
+  // At most 24 for a table's own, and 24 for what libavformat makes of a frame.
+  static constexpr size_t kEntryBytes = 48, kFrameBytes = 24;
+
+  Result<void> add_box(std::string_view letters, std::string_view payload, int depth) {
+    constexpr int kDepthMax = 10;  // Of which libavformat reads no more.
+    if (std::ranges::find(kHolders, letters) != kHolders.end())
+      return depth < kDepthMax ? add(payload, depth + 1) : Result<void>();
+    if (letters == "cmov")
+      return fail(ErrorCode::kMediaType, "the MP4 has a compressed head ('cmov'); plain ones are read");
+    if (letters == "elst") return add_edits(payload);
+    if (letters == "stsz") return add_sizes(payload);
+    const auto table = std::ranges::find(kTables, letters, &Table::letters);
+    return table == kTables.end() ? Result<void>() : add_table(letters, number(payload, table->count_at));
+  }
+  static uint64_t number(std::string_view payload, size_t at) {
+    Cutter cutter(payload);
+    cutter.skip(at);
+    return cutter.number(4);
+  }
+  Result<void> add_table(std::string_view letters, uint64_t entries) {
+    entries_ += entries;
+    if (entries <= entries_max_ && entries_ <= kTablesMax * entries_max_) return {};
+    const bool one = entries > entries_max_;
+    return fail(ErrorCode::kTooLarge,
+                concat({"the MP4 has ", std::to_string(one ? entries : entries_), " entries in ",
+                        one ? concat({"a table '", letters, "'"}) : std::string("its tables"),
+                        "; at most ", std::to_string(one ? entries_max_ : kTablesMax * entries_max_),
+                        " are read"}));
+  }
+  // Sizes that are all alike are no table, but what is made of it has an entry for each: as sound that
+  // is not compressed has many of, it is bounded by memory alone.
+  Result<void> add_sizes(std::string_view payload) {
+    const uint64_t size = number(payload, 4), count = number(payload, 8);
+    if (size == 0) return add_table("stsz", count);
+    regular_bytes_ += static_cast<size_t>(std::min<uint64_t>(count * kFrameBytes, kAllocationMax));
+    return {};
+  }
+  // Each takes a walk through all frames. libavformat believes the box's size more than the number.
+  static Result<void> add_edits(std::string_view payload) {
+    constexpr size_t kHead = 8, kEdit = 12;
+    const uint64_t within = payload.size() < kHead ? 0 : (payload.size() - kHead) / kEdit;
+    const uint64_t edits = std::max(number(payload, 4), within);
+    if (edits <= kEditsMax) return {};
+    return fail(ErrorCode::kTooLarge,
+                concat({"the MP4 has ", std::to_string(edits), " edits of a stream ('elst'); at most ",
+                        std::to_string(kEditsMax), " are read"}));
+  }
+
+  const uint64_t entries_max_;
+  uint64_t entries_ = 0;
+  size_t regular_bytes_ = 0;
+};
 
 // EBML's numbers of varying length: as many bytes as the first one has leading zeros, and one. None:
 // all their bits are ones, which stands for an unknown size.
@@ -163,6 +258,13 @@ Result<void> check_whole(Container container, std::string_view bytes) {
       break;
   }
   return check_blocks(bytes);
+}
+
+Result<size_t> table_bytes(Container container, std::string_view bytes, int64_t entries_max) {
+  if (container != Container::kMp4) return size_t{0};
+  TableCount tables(static_cast<uint64_t>(entries_max));
+  WEIR_TRY(tables.add(bytes));
+  return tables.bytes();
 }
 
 tl::unexpected<Error> damaged(Container container, std::string_view what) {

@@ -36,15 +36,19 @@ struct VideoLimits {
   // Asked before memory is taken, for so much more; its error becomes the reader's. Empty: all is
   // admitted.
   std::function<Result<void>(size_t bytes)> admit{};
-  // Asked between packets; true ends it with kCancelled. Empty: never.
+  // Asked whenever bytes of the file are read, and before each picture is decoded, as the time is; true
+  // ends it with kCancelled. Empty: never.
   std::function<bool()> stopped{};
 };
 
-// One allocation of libavformat has at most kAllocationMax bytes, which bounds a table of the file
-// (24 bytes a frame), a packet and a frame (4 bytes for each of 9.4 million pixels), and a file has at
-// most kStreamsMax of them.
+// One allocation by libav's own functions has at most kAllocationMax bytes: a table or a list of the
+// file, a packet, a frame (4 bytes for each of 9.4 million pixels). AV1's decoder, a library of its own,
+// is not bounded by that. A file has at most kStreamsMax streams.
 inline constexpr size_t kAllocationMax = size_t{64} << 20;
 inline constexpr int kStreamsMax = 8;
+// What reading a file's head takes beside the tables of an MP4 (container.h): buffers, descriptions of
+// streams, WebM's lists as cameras and browsers write them (an hour has 10,000 entries of 100 bytes).
+inline constexpr size_t kDemuxerBytes = size_t{4} << 20;
 
 // Whether files of videos are decoded by this program; if not, kUnsupported says what would.
 Result<void> check_reads_videos();

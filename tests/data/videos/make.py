@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the videos of this folder by the ffmpeg program, which no test needs.
 
-All show the same eight frames of 64 x 64 pixels, four a second: eight colours in blocks that move (colour() below, which
-tests/media/video and tests/e2e/video_test.py have as well). pattern.* keep every pixel; the others are lossy."""
+All show the same eight frames of 64 x 64 pixels, four a second: eight colours in blocks that move (colour() below,
+which tests/media/video and tests/e2e/video_test.py have as well). pattern.* keep every pixel; the others are lossy."""
 import os, subprocess, sys
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -20,11 +20,16 @@ SOUND = ["-f", "lavfi", "-i", "sine=frequency=440:duration=2"]
 X264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20"]
 FILES = {
     "pattern.mp4": [*INPUT, "-c:v", "libx264rgb", "-qp", "0", "-g", "4", "-bf", "2"],
-    "pattern.webm": [*INPUT, "-c:v", "libvpx-vp9", "-lossless", "1", "-pix_fmt", "gbrp", "-g", "4", "-auto-alt-ref", "0"],
-    "pattern.gif": [*INPUT, "-filter_complex", "split[a][b];[a]palettegen=reserve_transparent=0:max_colors=8[p];[b][p]paletteuse=dither=none"],
+    "pattern.webm": [*INPUT, "-c:v", "libvpx-vp9", "-lossless", "1", "-pix_fmt", "gbrp", "-g", "4",
+                     "-auto-alt-ref", "0"],
+    "pattern.gif": [*INPUT, "-filter_complex", "split[a][b];[a]palettegen=reserve_transparent=0:max_colors=8[p];"
+                                               "[b][p]paletteuse=dither=none"],
+    # It says of frames that decoding may begin there, and that it gives none before some more have been decoded.
+    "refresh.mp4": [*INPUT, *X264, "-bf", "0", "-x264-params", "intra-refresh=1:keyint=3:ref=1"],
     "fragments.mp4": [*INPUT, *X264, "-g", "4", "-movflags", "empty_moov+frag_keyframe"],
     "h264.mp4": [*INPUT, *SOUND, *X264, "-bf", "3", "-c:a", "aac", "-b:a", "16k", "-shortest"],
-    "hevc.mp4": [*INPUT, "-c:v", "libx265", "-pix_fmt", "yuv420p10le", "-x265-params", "crf=15:log-level=none", "-tag:v", "hvc1"],
+    "hevc.mp4": [*INPUT, "-c:v", "libx265", "-pix_fmt", "yuv420p10le", "-x265-params", "crf=15:log-level=none",
+                 "-tag:v", "hvc1"],
     "mpeg4.mp4": [*INPUT, "-c:v", "mpeg4", "-q:v", "3"],
     "vp8.webm": [*INPUT, "-c:v", "libvpx", "-b:v", "400k", "-auto-alt-ref", "1", "-lag-in-frames", "8"],
     "vp9.webm": [*INPUT, "-c:v", "libvpx-vp9", "-crf", "20", "-b:v", "0", "-pix_fmt", "yuv420p"],
@@ -35,6 +40,6 @@ FILES = {
 for name, arguments in FILES.items():
     if sys.argv[1:] and name not in sys.argv[1:]:
         continue
-    subprocess.run(["ffmpeg", "-y", "-loglevel", "error", "-fflags", "+bitexact", *arguments, "-flags", "+bitexact", f"{FOLDER}/{name}"],
-                   input=RAW, check=True)
+    subprocess.run(["ffmpeg", "-y", "-loglevel", "error", "-fflags", "+bitexact", *arguments, "-flags", "+bitexact",
+                    f"{FOLDER}/{name}"], input=RAW, check=True)
     print(f"{name:16} {os.path.getsize(f'{FOLDER}/{name}'):6} bytes")

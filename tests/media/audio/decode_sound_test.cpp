@@ -247,6 +247,15 @@ TEST(DecodeSound, AFlacWithoutItsLastFrameIsRefused) {
                  "the FLAC ends early: it says that it has 3201 samples, and 3200 are there");
 }
 
+// Memory is asked for by the number that the header says.
+TEST(DecodeSound, MoreSamplesThanTheHeaderSaysAreRefused) {
+  std::string flac = sample_file("flac");
+  --flac[25];
+  --flac[24];
+  expect_refused(flac, ErrorCode::kInvalid,
+                 "the FLAC is damaged: it says that it has 2943 samples, and has more");
+}
+
 TEST(DecodeSound, AWrongChecksumIsRefused) {
   std::string flac = sample_file("flac");
   flac.back() ^= 1;  // The last frame's.

@@ -58,5 +58,48 @@ TEST(Container, DamageOfTheFrameIsSaid) {
   EXPECT_TRUE(check_whole(Container::kWebm, "\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67\xff"));
 }
 
+TEST(Container, TablesAreCountedBeforeTheyAreRead) {
+  constexpr int64_t kMost = 216'000;
+  const std::string good = video_sample("pattern.mp4");
+  const auto with = [&](std::string_view letters, size_t at, uint32_t value) {
+    std::string bytes = good;
+    for (size_t i = 0; i < 4; ++i)
+      bytes[bytes.find(letters) + 4 + at + i] = static_cast<char>(value >> (8 * (3 - i)));
+    return table_bytes(Container::kMp4, bytes, kMost);
+  };
+  const auto error = [&](std::string_view letters, size_t at, uint32_t value) {
+    const auto bytes = with(letters, at, value);
+    return bytes ? std::string() : bytes.error().message;
+  };
+  const auto taken = table_bytes(Container::kMp4, good, kMost);
+  ASSERT_TRUE(taken);
+  EXPECT_GE(*taken, 8u * 48);
+  EXPECT_LE(*taken, 20u * 48);
+  EXPECT_EQ(error("stts", 4, kMost + 1),
+            "the MP4 has 216001 entries in a table 'stts'; at most 216000 are read");
+  EXPECT_EQ(error("stsz", 8, kMost + 1),
+            "the MP4 has 216001 entries in a table 'stsz'; at most 216000 are read");
+  EXPECT_EQ(error("elst", 4, 65), "the MP4 has 65 edits of a stream ('elst'); at most 64 are read");
+  EXPECT_EQ(*with("stts", 4, kMost) - *taken, (kMost - 1u) * 48);
+  // Where all are of one size there is no table, but frames all the same.
+  EXPECT_EQ(*taken - *with("stsz", 4, 1), 8u * (48 - 24));
+  std::string many;
+  for (int i = 0; i < 9; ++i) {
+    many += std::string("\0\0\0\x18moof\0\0\0\x10trun\0\0\0\0", 20);
+    many += std::string("\0\3\0\0", 4);
+  }
+  EXPECT_EQ(table_bytes(Container::kMp4, many, kMost).error().message,
+            "the MP4 has 1769472 entries in its tables; at most 1728000 are read");
+  EXPECT_EQ(table_bytes(Container::kMp4, std::string("\0\0\0\x10moov\0\0\0\x08" "cmov", 16), kMost)
+                .error()
+                .message,
+            "the MP4 has a compressed head ('cmov'); plain ones are read");
+  // Deeper than libavformat reads, and cut off: nothing, and no end of it.
+  std::string deep;
+  for (int i = 0; i < 1000; ++i) deep += std::string("\0\0\0\0trak", 8);
+  EXPECT_EQ(table_bytes(Container::kMp4, deep, kMost).value(), 0u);
+  EXPECT_EQ(table_bytes(Container::kWebm, good, kMost).value(), 0u);
+}
+
 }  // namespace
 }  // namespace weir::media

@@ -73,7 +73,7 @@ TEST_F(VideoFiles, FramesAreThoseThatWerePutIn) {
 
 TEST_F(VideoFiles, EveryEncodingIsDecodedWithinItsError) {
   for (const char* name : {"fragments.mp4", "h264.mp4", "hevc.mp4", "mpeg4.mp4", "vp8.webm",
-                           "vp9.webm", "av1.webm"}) {
+                           "vp9.webm", "av1.webm", "refresh.mp4"}) {
     const std::vector<Image> frames = frames_of(video_sample(name), all_frames());
     ASSERT_EQ(frames.size(), static_cast<size_t>(kFrames)) << name;
     for (int i = 0; i < kFrames; ++i) {
@@ -88,7 +88,7 @@ TEST_F(VideoFiles, EveryEncodingIsDecodedWithinItsError) {
 TEST_F(VideoFiles, AnyChoiceGivesTheSameFrames) {
   for (const char* name : {"pattern.mp4", "pattern.webm", "pattern.gif", "fragments.mp4",
                            "h264.mp4", "hevc.mp4", "mpeg4.mp4", "vp8.webm", "vp9.webm",
-                           "av1.webm"}) {
+                           "av1.webm", "refresh.mp4"}) {
     const std::string bytes = video_sample(name);
     const std::vector<Image> all = frames_of(bytes, all_frames());
     ASSERT_EQ(all.size(), static_cast<size_t>(kFrames)) << name;
@@ -186,13 +186,62 @@ TEST_F(VideoFiles, LimitsAreHeldAgainstWhatTheHeaderSays) {
   const std::string good = video_sample("pattern.mp4");
   EXPECT_EQ(error_of(good, {.file_bytes_max = 100}),
             "the video's file has " + std::to_string(good.size()) + " bytes; at most 100 are read");
-  EXPECT_EQ(error_of(good, {.frames_max = 7}), "the MP4 has more than 7 frames, which is the most");
+  EXPECT_EQ(error_of(good, {.frames_max = 7}),
+            "the MP4 has 8 entries in a table 'stsz'; at most 7 are read");
+  EXPECT_EQ(error_of(video_sample("pattern.webm"), {.frames_max = 7}),
+            "the WebM has more than 7 frames, which is the most");
   EXPECT_EQ(error_of(good, {.seconds_max = 1}),
             "the MP4 lasts 2 s; at most 1 s are read");
   EXPECT_EQ(error_of(good, {.decode_seconds_max = 0}),
             "decoding the MP4 takes more than the 0 s of processor time that a video gets: send a "
             "shorter or a smaller one");
   EXPECT_EQ(error_of(good, {.stopped = [] { return true; }}), "The client has left.");
+}
+
+// How often it is asked whether to go on until all is decoded.
+int asked_of(std::string_view bytes, const std::vector<int64_t>& chosen) {
+  int asked = 0;
+  VideoLimits limits;
+  limits.stopped = [&] { return ++asked, false; };
+  Result<VideoFile> file = VideoFile::open(bytes, limits);
+  if (!file) {
+    ADD_FAILURE() << file.error().message;
+    return 0;
+  }
+  EXPECT_GT(asked, 0) << "it is asked while the head is read";
+  asked = 0;
+  file->choose(chosen);
+  for (size_t i = 0; i < chosen.size(); ++i)
+    if (const Result<Image> frame = file->next(); !frame) ADD_FAILURE() << frame.error().message;
+  return asked;
+}
+
+// Before each packet, and before each picture that a packet has.
+TEST_F(VideoFiles, EachPictureIsAskedFor) {
+  for (const char* name : {"h264.mp4", "hevc.mp4", "mpeg4.mp4", "vp8.webm", "vp9.webm", "av1.webm"})
+    EXPECT_GE(asked_of(video_sample(name), all_frames()), 2 * kFrames) << name;
+}
+
+TEST_F(VideoFiles, WhereverItIsStoppedItSaysSo) {
+  for (const char* name : {"h264.mp4", "hevc.mp4", "vp9.webm", "av1.webm"}) {
+    const std::string bytes = video_sample(name);
+    const int asked = asked_of(bytes, all_frames());
+    for (int at = 1; at <= asked; ++at) {
+      int count = 0;
+      VideoLimits limits;
+      limits.stopped = [&] { return ++count >= at; };
+      ASSERT_EQ(error_of(bytes, limits), "The client has left.") << name << ", asked " << at;
+    }
+  }
+}
+
+TEST_F(VideoFiles, Av1OfFullColoursIsRefused) {
+  std::string bytes = video_sample("av1.webm");
+  // The heads of its sequence, of ten bytes: in the container's head and in the first packet.
+  const std::string head = "\x0a\x0a";
+  for (size_t at = bytes.find(head); at != std::string::npos; at = bytes.find(head, at + 2))
+    if (bytes[at + 2] == 0) bytes[at + 2] = 1 << 5;
+  EXPECT_EQ(error_of(bytes), "the WebM has AV1 of profile 1; profile 0 (4:2:0) is decoded");
 }
 
 TEST_F(VideoFiles, MemoryIsAskedForBeforeItIsTaken) {

@@ -11,6 +11,7 @@ extern "C" {
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "base/result.h"
 #include "media/video/container.h"
@@ -25,9 +26,11 @@ class Decoder {
   // none of the decoders reads; kTooLarge for frames beyond the limits.
   static Result<void> check(Container container, const AVCodecParameters& of,
                             const VideoLimits& limits);
-  // Errors are check()'s. `limits` outlives it, and is asked for what frames take.
+  // Errors are check()'s. `limits` outlives it, and is asked for what frames take. `allowed` is asked
+  // before each picture, shown or not; its error becomes that of send() or receive().
   static Result<std::unique_ptr<Decoder>> open(Container container, const AVCodecParameters& of,
-                                               const VideoLimits& limits);
+                                               const VideoLimits& limits,
+                                               std::function<Result<void>()> allowed);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
@@ -42,21 +45,30 @@ class Decoder {
   void forget();
 
  private:
-  Decoder(Container container, const VideoLimits& limits)
-      : container_(container), limits_(limits) {}
+  Decoder(Container container, const VideoLimits& limits, std::function<Result<void>()> allowed)
+      : container_(container), limits_(limits), allowed_(std::move(allowed)) {}
   // Beside what the decoder keeps: frames as rows of colours, one of them also as it was and one as
   // it is turned.
   int64_t held_bytes(int64_t pixels) const;
   Result<void> admit(int64_t bytes);
+  // The next unit of `rest_`, which is not empty.
+  Result<void> send_unit();
+  Result<void> begin_sequence(std::string_view payload);
   tl::unexpected<Error> of_av(int error);
+  // For libavcodec, which knows numbers only: keeps the first error.
+  int refuse(Error error, int number);
   static int get_buffer(AVCodecContext* context, AVFrame* frame, int flags);
 
   const Container container_;
   const VideoLimits& limits_;
+  const std::function<Result<void>()> allowed_;
   AVCodecContext* context_ = nullptr;
+  // Of AV1: what of the last packet is still to be sent, and what is being sent.
+  AVPacket* rest_ = nullptr;
+  AVPacket* unit_ = nullptr;
   int pictures_ = 0;         // That the decoder keeps at most.
   int64_t admitted_ = 0;     // Bytes.
-  std::optional<Error> refusal_{};  // Of admit(), for libavcodec knows numbers only.
+  std::optional<Error> refusal_{};
 };
 
 }  // namespace weir::media

@@ -9,6 +9,7 @@ extern "C" {
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "base/concat.h"
@@ -63,9 +64,10 @@ std::string text_of_av(int error) {
   return text.data();
 }
 
-Result<std::unique_ptr<Demuxer>> Demuxer::open(Container container, std::string_view bytes) {
+Result<std::unique_ptr<Demuxer>> Demuxer::open(Container container, std::string_view bytes,
+                                               std::function<Result<void>()> allowed) {
   set_up_libav();
-  std::unique_ptr<Demuxer> demuxer(new Demuxer(container, bytes));
+  std::unique_ptr<Demuxer> demuxer(new Demuxer(container, bytes, std::move(allowed)));
   WEIR_TRY(demuxer->open_format());
   WEIR_TRY(demuxer->find_stream());
   return demuxer;
@@ -90,10 +92,11 @@ Result<void> Demuxer::open_format() {
   format_->pb = io_;
   format_->flags |= AVFMT_FLAG_CUSTOM_IO;
   format_->io_open = &open_nothing;
+  format_->interrupt_callback = {.callback = &interrupted, .opaque = this};
   format_->max_streams = kStreamsMax;
   // It frees what it was given where it fails.
   const int error = avformat_open_input(&format_, "", format, nullptr);
-  if (error < 0) return damaged(container_, text_of_av(error));
+  if (refusal_ || error < 0) return of_av(error);
   return {};
 }
 
@@ -137,8 +140,10 @@ Result<bool> Demuxer::next(AVPacket& packet) {
   for (;;) {
     av_packet_unref(&packet);
     const int error = av_read_frame(format_, &packet);
+    // What could not be read looks like the end to some of libavformat's readers.
+    if (refusal_) return of_av(error);
     if (error == AVERROR_EOF) return false;
-    if (error < 0) return damaged(container_, text_of_av(error));
+    if (error < 0) return of_av(error);
     if (packet.stream_index != stream_->index) continue;
     if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0)
       return damaged(container_, "a frame's data are not all there");
@@ -148,8 +153,25 @@ Result<bool> Demuxer::next(AVPacket& packet) {
   }
 }
 
+bool Demuxer::is_allowed() {
+  if (refusal_) return false;
+  auto allowed = allowed_();
+  if (!allowed) refusal_ = std::move(allowed).error();
+  return !refusal_;
+}
+
+tl::unexpected<Error> Demuxer::of_av(int error) const {
+  if (refusal_) return tl::unexpected<Error>(*refusal_);
+  return damaged(container_, text_of_av(error));
+}
+
+int Demuxer::interrupted(void* self) {
+  return static_cast<Demuxer*>(self)->is_allowed() ? 0 : 1;
+}
+
 int Demuxer::read(void* self, uint8_t* to, int bytes) {
   auto& demuxer = *static_cast<Demuxer*>(self);
+  if (!demuxer.is_allowed()) return AVERROR_EXIT;
   const size_t count = std::min(demuxer.bytes_.size() - demuxer.at_, static_cast<size_t>(bytes));
   if (count == 0) return AVERROR_EOF;
   std::memcpy(to, demuxer.bytes_.data() + demuxer.at_, count);

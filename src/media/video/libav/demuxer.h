@@ -11,7 +11,9 @@ extern "C" {
 }
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,8 +28,10 @@ std::string text_of_av(int error);
 class Demuxer {
  public:
   // Of the stream of pictures that players would show. kInvalid where the file cannot be read;
-  // kMediaType where it has no such stream. `bytes` outlive it.
-  static Result<std::unique_ptr<Demuxer>> open(Container container, std::string_view bytes);
+  // kMediaType where it has no such stream. `bytes` outlive it. `allowed` is asked whenever bytes are
+  // read, of the head too; its error becomes that of open() or next().
+  static Result<std::unique_ptr<Demuxer>> open(Container container, std::string_view bytes,
+                                               std::function<Result<void>()> allowed);
   ~Demuxer();
   Demuxer(const Demuxer&) = delete;
   Demuxer& operator=(const Demuxer&) = delete;
@@ -41,16 +45,22 @@ class Demuxer {
   bool is_shown(const AVPacket& packet) const;
 
  private:
-  explicit Demuxer(Container container, std::string_view bytes)
-      : container_(container), bytes_(bytes) {}
+  Demuxer(Container container, std::string_view bytes, std::function<Result<void>()> allowed)
+      : container_(container), bytes_(bytes), allowed_(std::move(allowed)) {}
   Result<void> open_format();
   Result<void> find_stream();
 
+  // False once it has been refused.
+  bool is_allowed();
+  tl::unexpected<Error> of_av(int error) const;
+  static int interrupted(void* self);
   static int read(void* self, uint8_t* to, int bytes);
   static int64_t seek(void* self, int64_t offset, int whence);
 
   const Container container_;
   const std::string_view bytes_;
+  const std::function<Result<void>()> allowed_;
+  std::optional<Error> refusal_{};
   size_t at_ = 0;
   AVIOContext* io_ = nullptr;
   AVFormatContext* format_ = nullptr;

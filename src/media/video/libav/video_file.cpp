@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -51,6 +52,10 @@ struct VideoFile::Impl {
   }
 
   Result<void> check_time() const;
+  std::function<Result<void>()> time_check() const {
+    return [this] { return check_time(); };
+  }
+  Result<void> begin_decoding();
   Result<void> scan();
   Result<void> count(const AVPacket& found);
   Result<void> measure(const AVRational& base);
@@ -83,6 +88,7 @@ struct VideoFile::Impl {
   int64_t begin = kBeforeAll;     // What is shown before that is passed over,
   bool waits = false;             // and all before the packet that begins there.
   int64_t last_key = kBeforeAll;  // That was sent.
+  bool passes_over = true;        // What is before a frame that refers to none before.
   bool ended = false;
 };
 
@@ -114,7 +120,7 @@ Result<void> VideoFile::Impl::count(const AVPacket& found) {
 }
 
 Result<void> VideoFile::Impl::scan() {
-  WEIR_ASSIGN(const std::unique_ptr<Demuxer> reader, Demuxer::open(container, bytes));
+  WEIR_ASSIGN(const std::unique_ptr<Demuxer> reader, Demuxer::open(container, bytes, time_check()));
   // Refused by what the header says, if it is.
   WEIR_TRY(Decoder::check(container, *reader->stream().codecpar, limits));
   for (;;) {
@@ -150,8 +156,24 @@ Result<void> VideoFile::Impl::measure(const AVRational& base) {
   return {};
 }
 
+// At the file's beginning.
+Result<void> VideoFile::Impl::begin_decoding() {
+  WEIR_ASSIGN(demuxer, Demuxer::open(container, bytes, time_check()));
+  orientation = demuxer->orientation();
+  if (decoder) {
+    decoder->forget();
+  } else {
+    WEIR_ASSIGN(decoder, Decoder::open(container, *demuxer->stream().codecpar, limits,
+                                       time_check()));
+  }
+  shown = begin = last_key = kBeforeAll;
+  waits = ended = false;
+  return {};
+}
+
 // Where decoding may begin anew after what has been sent, and still comes by `time`, it does.
 void VideoFile::Impl::pass_over_to(int64_t time) {
+  if (!passes_over) return;
   const auto after = std::ranges::upper_bound(keys, time);
   if (after == keys.begin() || *(after - 1) <= last_key) return;
   begin = *(after - 1);
@@ -177,13 +199,24 @@ Result<void> VideoFile::Impl::send_next() {
   }
 }
 
-// Until `frame` is the first that is shown at this time or later.
+// Until `frame` is the one that is shown at this time. Decoders leave out frames that refer to some
+// which they have not got: where the file said wrongly that none before was needed, all are decoded.
 Result<void> VideoFile::Impl::decode_to(int64_t time) {
   while (shown < time) {
     WEIR_ASSIGN(const bool found, decoder->receive(*frame));
     if (found) {
       shown = frame->pts != AV_NOPTS_VALUE ? frame->pts : frame->best_effort_timestamp;
+      if (shown <= time) continue;
+    }
+    if ((found || ended) && passes_over && begin > times.front()) {
+      passes_over = false;
+      WEIR_TRY(begin_decoding());
       continue;
+    }
+    if (found) {
+      const auto place = std::ranges::lower_bound(times, time) - times.begin();
+      return damaged(container, concat({"frame ", std::to_string(place + 1), " of its ",
+                                        std::to_string(times.size()), " cannot be decoded"}));
     }
     if (ended)
       return damaged(container, concat({"it says that it has ", std::to_string(times.size()),
@@ -208,6 +241,8 @@ Result<VideoFile> VideoFile::open(std::string_view bytes, const VideoLimits& lim
   const std::optional<Container> container = container_of(bytes);
   if (!container) return refuse_format(FileKind::kVideo, bytes, "MP4, WebM and GIF are read");
   WEIR_TRY(check_whole(*container, bytes));
+  WEIR_ASSIGN(const size_t tables, table_bytes(*container, bytes, limits.frames_max));
+  if (limits.admit) WEIR_TRY(limits.admit(kDemuxerBytes + tables));
   auto impl = std::make_unique<Impl>(*container, bytes, limits);
   impl->began = processor_seconds();
   WEIR_TRY(impl->scan());
@@ -232,12 +267,7 @@ Result<Image> VideoFile::next() {
   Impl& impl = *impl_;
   CHECK(impl.given < impl.chosen.size());
   impl.began = processor_seconds();
-  if (!impl.decoder) {
-    WEIR_ASSIGN(impl.demuxer, Demuxer::open(impl.container, impl.bytes));
-    impl.orientation = impl.demuxer->orientation();
-    WEIR_ASSIGN(impl.decoder, Decoder::open(impl.container, *impl.demuxer->stream().codecpar,
-                                            impl.limits));
-  }
+  if (!impl.decoder) WEIR_TRY(impl.begin_decoding());
   const int64_t time = impl.chosen[impl.given++];
   impl.pass_over_to(time);
   WEIR_TRY(impl.decode_to(time));
