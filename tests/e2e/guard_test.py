@@ -153,7 +153,9 @@ class Guard(unittest.TestCase):
         thread.start()
         try:
             with Server("--port", str(port)):
-                pass
+                until = time.monotonic() + 10
+                while not found and time.monotonic() < until:  # On a busy machine the model may be there first.
+                    time.sleep(0.001)
         finally:
             over.set()
             thread.join()

@@ -5,13 +5,6 @@
 namespace weir::kernels::amx {
 namespace {
 
-constexpr TileShapes kShapes = shapes_for(kTileRows, kTileRows);
-
-template <class Kind>
-struct AttentionTiles : Kind {
-  WEIR_INLINE AttentionTiles() : Kind(kShapes) {}
-};
-
 template <class Kind>
 void fill(Ops& ops) {
   ops.attend_prompt = avx512bf16::attend_prompt<AttentionTiles<Kind>>;

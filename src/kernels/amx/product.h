@@ -83,4 +83,11 @@ WEIR_INLINE constexpr TileShapes shapes_for(int32_t high, int32_t low) {
   return shapes;
 }
 
+// Tiles of full shape throughout, as attention uses them; of either kind.
+template <class Kind>
+struct AttentionTiles : Kind {
+  static constexpr TileShapes kShapes = shapes_for(kTileRows, kTileRows);
+  WEIR_INLINE AttentionTiles() : Kind(kShapes) {}
+};
+
 }  // namespace weir::kernels::amx

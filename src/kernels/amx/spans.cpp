@@ -5,18 +5,11 @@
 namespace weir::kernels::amx {
 namespace {
 
-constexpr TileShapes kShapes = shapes_for(kTileRows, kTileRows);
-
-template <class Kind>
-struct SpanTiles : Kind {
-  WEIR_INLINE SpanTiles() : Kind(kShapes) {}
-};
-
 template <class Kind>
 void fill(SpanOps& ops) {
   ops.fast = true;
   ops.fill_page = avx512bf16::fill_span_page;
-  ops.attend = avx512bf16::attend_span<SpanTiles<Kind>>;
+  ops.attend = avx512bf16::attend_span<AttentionTiles<Kind>>;
 }
 
 }  // namespace

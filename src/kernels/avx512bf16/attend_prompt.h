@@ -201,16 +201,6 @@ void add_values(Tiles& tiles, const Room& room, const Visit& visit) {
   }
 }
 
-WEIR_INLINE void rescale_sums(const Room& room, int32_t query, const float* rescale) {
-  for (int32_t i = 0; i < kTileRows; ++i) {
-    if (rescale[i] == 1) continue;
-    float* sums = room.sums + (int64_t{query} + i) * room.v_dim;
-    const __m512 by = _mm512_set1_ps(rescale[i]);
-    for (int32_t d = 0; d < room.v_dim; d += kLanes)
-      _mm512_store_ps(sums + d, _mm512_mul_ps(_mm512_load_ps(sums + d), by));
-  }
-}
-
 WEIR_INLINE void weigh(float factor, const Room& room, const Visit& visit) {
   const int32_t last = visit.query + visit.count - 1;
   const bool whole =
@@ -232,7 +222,7 @@ WEIR_INLINE void weigh(float factor, const Room& room, const Visit& visit) {
                             .count = visit.count - row < kTileRows ? visit.count - row : kTileRows};
     const bool risen =
         whole ? weigh_rows<true>(factor, rows, rescale) : weigh_rows<false>(factor, rows, rescale);
-    if (risen) rescale_sums(room, query, rescale);
+    if (risen) rescale_sums(room.sums + int64_t{query} * room.v_dim, room.v_dim, rescale);
   }
 }
 

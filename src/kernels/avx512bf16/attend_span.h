@@ -73,7 +73,8 @@ WEIR_INLINE SpanRoom lay_out_span(int32_t dims, void* scratch) {
   SpanRoom room;
   room.steps = (dims + kStep - 1) / kStep;
   room.v_dims = (dims + kLanes - 1) / kLanes * kLanes;
-  room.q_stride = int64_t{room.steps + 1} * kStep;  // Rows of a tile in different sets of the cache.
+  room.q_stride =
+      int64_t{room.steps + 1} * kStep;  // Rows of a tile in different sets of the cache.
   Parts parts(scratch);
   room.scores = parts.take<float>(kTogether * kStretch);
   room.weights = parts.take<uint16_t>(kTogether * kStretch);
@@ -156,16 +157,9 @@ WEIR_INLINE void weigh_span(const SpanArgs& args, const SpanRoom& room, const Sp
                             .sum = room.weight_sums + int64_t{row} * kLanes,
                             .count = visit.count - at < kTileRows ? visit.count - at : kTileRows};
     const float factor = args.scale * kLog2E;
-    if (!(whole ? weigh_rows<true>(factor, rows, rescale)
-                : weigh_rows<false>(factor, rows, rescale)))
-      continue;
-    for (int32_t i = 0; i < kTileRows; ++i) {
-      if (rescale[i] == 1) continue;
-      float* sums = room.sums + (int64_t{row} + i) * room.v_dims;
-      const __m512 by = _mm512_set1_ps(rescale[i]);
-      for (int32_t d = 0; d < room.v_dims; d += kLanes)
-        _mm512_store_ps(sums + d, _mm512_mul_ps(_mm512_load_ps(sums + d), by));
-    }
+    const bool risen =
+        whole ? weigh_rows<true>(factor, rows, rescale) : weigh_rows<false>(factor, rows, rescale);
+    if (risen) rescale_sums(room.sums + int64_t{row} * room.v_dims, room.v_dims, rescale);
   }
 }
 

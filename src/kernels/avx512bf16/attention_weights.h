@@ -124,4 +124,15 @@ WEIR_INLINE bool weigh_rows(float factor, const WeighRows& rows, float* rescale)
   return risen != 0;
 }
 
+// What rows have summed up so far, of `dims` numbers each, a multiple of kLanes, for their new
+// maximum.
+WEIR_INLINE void rescale_sums(float* sums, int64_t dims, const float* rescale) {
+  for (int32_t i = 0; i < kTileRows; ++i, sums += dims) {
+    if (rescale[i] == 1) continue;
+    const __m512 by = _mm512_set1_ps(rescale[i]);
+    for (int64_t d = 0; d < dims; d += kLanes)
+      _mm512_store_ps(sums + d, _mm512_mul_ps(_mm512_load_ps(sums + d), by));
+  }
+}
+
 }  // namespace weir::kernels::avx512bf16

@@ -85,7 +85,8 @@ TEST(DiskStore, AnotherModelsSegmentsAreNotBelieved) {
 }
 
 // By group of all_kinds_of_pages().
-constexpr PageSet kSpine = page_bit(0), kWindow = page_bit(1), kHot = page_bit(2), kState = page_bit(3);
+constexpr PageSet kSpine = page_bit(0), kWindow = page_bit(1), kHot = page_bit(2),
+                  kState = page_bit(3);
 
 TEST(DiskStore, ASequenceGoesOnWhereAllIsThereThatItNeeds) {
   const PageShape shape = all_kinds_of_pages();
@@ -120,7 +121,8 @@ TEST(DiskStore, ASequenceGoesOnWhereAllIsThereThatItNeeds) {
   const Text again(store->secret(), made_up_blocks(2, 20));
   ASSERT_TRUE(write_text(*store, again, 0, 20, shape).value());
   ASSERT_TRUE(write_pages(*store, again, pages, shape).value());
-  EXPECT_EQ(find_text(*store, again).end, 0) << "one page of the window is missing, and the hot one";
+  EXPECT_EQ(find_text(*store, again).end, 0)
+      << "one page of the window is missing, and the hot one";
   store->check();
 }
 
@@ -197,6 +199,24 @@ OpenStore open_in_memory(const MemoryState& state, const StoreLimits& limits,
   return OpenStore("folder", limits, shape, std::make_unique<MemoryFiles>(state));
 }
 
+using FileMap = decltype(MemoryFiles::State::files);
+
+FileMap copies_of(const FileMap& files) {
+  FileMap copies;
+  for (const auto& [name, bytes] : files) copies[name] = std::make_shared<std::string>(*bytes);
+  return copies;
+}
+
+// `in_heads`: in what is read first: heads, sidecars, the secret.
+void flip_a_bit(FileMap& files, std::mt19937& random, bool in_heads) {
+  auto it = files.begin();
+  std::advance(it, random() % files.size());
+  const size_t size = it->second->size(), bytes = in_heads ? std::min<size_t>(size, 5000) : size;
+  const size_t bit = random() % (bytes * 8);
+  char& flipped = (*it->second)[bit / 8];
+  flipped = static_cast<char>(flipped ^ (1 << bit % 8));
+}
+
 // Pages as a text leaves them that others have ended in, at random.
 std::vector<PageSet> pages_of_ends(std::mt19937& random, int32_t blocks) {
   std::vector<PageSet> pages(static_cast<size_t>(blocks), kSpine);
@@ -235,17 +255,8 @@ TEST(DiskStore, AThousandFlippedBitsGiveNoWrongBlock) {
   std::mt19937 random(7);
   int64_t read = 0;
   for (int32_t i = 0; i < 1000; ++i) {
-    state->files.clear();
-    for (const auto& [name, bytes] : whole)
-      state->files[name] = std::make_shared<std::string>(*bytes);
-    auto it = state->files.begin();
-    std::advance(it, random() % whole.size());
-    // Half of them in what is read first: heads, sidecars, the secret.
-    const size_t bytes =
-        i % 2 == 0 ? it->second->size() : std::min<size_t>(it->second->size(), 5000);
-    const size_t bit = random() % (bytes * 8);
-    char& flipped = (*it->second)[bit / 8];
-    flipped = static_cast<char>(flipped ^ (1 << bit % 8));
+    state->files = copies_of(whole);
+    flip_a_bit(state->files, random, /*in_heads=*/i % 2 != 0);
     const OpenStore store = open_in_memory(state, limits);
     for (const Text& text : texts) read += read_text(*store, text);
     store->check();
@@ -302,16 +313,8 @@ TEST(DiskStore, FlippedBitsGiveNoWrongPageOfAnyKind) {
   const auto whole = state->files;
   int64_t read = 0, there = 0;
   for (int32_t i = 0; i < 1000; ++i) {
-    state->files.clear();
-    for (const auto& [name, bytes] : whole)
-      state->files[name] = std::make_shared<std::string>(*bytes);
-    auto it = state->files.begin();
-    std::advance(it, random() % whole.size());
-    const size_t bytes =
-        i % 2 == 0 ? it->second->size() : std::min<size_t>(it->second->size(), 5000);
-    const size_t bit = random() % (bytes * 8);
-    char& flipped = (*it->second)[bit / 8];
-    if (i > 0) flipped = static_cast<char>(flipped ^ (1 << bit % 8));
+    state->files = copies_of(whole);
+    if (i > 0) flip_a_bit(state->files, random, /*in_heads=*/i % 2 != 0);
     const OpenStore store = open_in_memory(state, limits, shape);
     int64_t now = 0;
     for (const Text& text : texts) now += read_found(*store, text);
@@ -379,7 +382,8 @@ TEST(DiskStore, WhatCanNeverFitTakesNothingAway) {
   const PageShape shape{.page_bytes = {16 << 10}, .groups = 1};
   const OpenStore store =
       open_in_memory(std::make_shared<MemoryFiles::State>(), {.bytes_max = 100 << 10}, shape);
-  const Text small(store->secret(), made_up_blocks(0, 2)), large(store->secret(), made_up_blocks(1, 8));
+  const Text small(store->secret(), made_up_blocks(0, 2)),
+      large(store->secret(), made_up_blocks(1, 8));
   ASSERT_TRUE(write_text(*store, small, 0, 2, shape).value());
   EXPECT_FALSE(write_text(*store, large, 0, 8, shape).value());
   EXPECT_EQ(store.figures.evicted_blocks.value(), 0u);
