@@ -6,7 +6,8 @@ from browser import Browser
 
 CHAT = "/v1/chat/completions"
 WRITTEN = "document.querySelector('.turn.assistant:last-child') && !document.querySelector('.turn.writing')"
-LAST = "document.querySelector('.turn.assistant:last-child .turn-body').innerText"
+# Not innerText: that is empty until a frame has found the paragraphs to be on the screen (content-visibility).
+LAST = "document.querySelector('.turn.assistant:last-child .turn-body').textContent.trim()"
 
 
 def skip_without_browser():

@@ -91,7 +91,7 @@ class PageTest(PageCase):
         b = self.browser
         self.script(self.half)
         self.say("Hello")
-        b.wait("document.querySelector('.turn.assistant .turn-body')?.innerText === 'Half'")
+        b.wait("document.querySelector('.turn.assistant .turn-body')?.textContent === 'Half'")
         b.press("Escape")
         b.wait("document.querySelector('.trouble')?.innerText.startsWith('Stopped')")
         self.click("Continue")
@@ -170,6 +170,8 @@ class PageTest(PageCase):
           persona.value = persona.options[1].value; persona.dispatchEvent(new Event('change')); })()""")
         b.wait("document.querySelector('.empty h2').textContent === 'Ahoy'")
         self.click("Parameters of this chat")
+        # It reads the persona from the store of the browser first.
+        b.wait("[...document.querySelectorAll('dialog label')].some((each) => each.textContent === 'Temperature')")
         b.run("""(() => { const field = [...document.querySelectorAll('dialog label')].find((label) =>
           label.textContent === 'Temperature'); const input = document.getElementById(field.htmlFor);
           input.value = '1.5'; input.dispatchEvent(new Event('input')); })()""")
