@@ -1,5 +1,5 @@
 """The web page and its server's models, in Debian's Chromium: several that come and go, and pulls from a hub."""
-import os, random, shutil, tempfile, unittest
+import os, random, shutil, tempfile, threading, unittest
 
 from mock_hub import Hub
 from page_case import LAST, WRITTEN, PageCase, skip_without_browser as setUpModule
@@ -123,12 +123,22 @@ class ExpertsTest(PageCase):
         with Server(*options) as weir:
             self.own.append(f"http://127.0.0.1:{weir.port}/")
             self.open(self.own[-1])
-            self.say("Write a long story.")
             b.run("location.hash = '#/dashboard'")
+            # Shares are of what happened between two readings: answers go on until both were taken.
+            shown = threading.Event()
+
+            def write():
+                while not shown.is_set():
+                    weir.post("/completion", {"prompt": "Write a long story.", "n_predict": 200, "ignore_eos": True})
+            writer = threading.Thread(target=write)
+            writer.start()
+            self.addCleanup(writer.join)
+            self.addCleanup(shown.set)
             found = "document.querySelector('[aria-label=\"Experts found\"] .tile-value')?.innerText"
             b.wait(f"/^\\d+ %$/.test({found})", 20)
             self.assertRegex(b.run("document.querySelector('[aria-label=Disk] .tile-value').innerText"), r"^\d+\.\d\d$")
-            b.run("location.hash = '#/chat'")
+            shown.set()
+            writer.join()
 
 
 class PullTest(PageCase):
