@@ -77,7 +77,8 @@ class Traffic(unittest.TestCase):
                     now = used("fast"), used("wide")
                     if before:
                         fast, wide = now[0] - before[0], now[1] - before[1]
-                        shares.append(fast / (fast + wide))
+                        if fast + wide > 0:  # Other programs may have had the cores all the while.
+                            shares.append(fast / (fast + wide))
                     before = now
                     time.sleep(0.1)
 
