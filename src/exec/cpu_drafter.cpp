@@ -21,7 +21,6 @@ CpuDrafter::CpuDrafter(model::Drafter& drafter, const kv::KvCache& cache, Thread
   drafter_.use(cache);
   const auto rows = static_cast<size_t>(rows_max);
   slices_.reserve(rows);
-  asked_.reserve(rows);
   tokens_.reserve(2 * rows);
   tasks_.reserve(rows);
 }
@@ -57,39 +56,24 @@ void CpuDrafter::add_slice(const StepWork& ran, int32_t slice, bool guesses) {
                      .guesses = guesses && follows});
 }
 
-void CpuDrafter::follow(const StepWork& ran, bool keeps_up, bool guesses) {
+void CpuDrafter::follow(const StepWork& ran, KeepUp keep_up) {
   slices_.clear();
   tokens_.clear();
-  behind_ = !keeps_up;
   for (int32_t slice = 0; slice < std::ssize(ran.batch.slices); ++slice) {
     const model::BatchSlice& part = ran.batch.slices[static_cast<size_t>(slice)];
     const bool failed = std::ranges::count(ran.results.failures, slice, &Failure::slice) > 0;
     // Rows of vectors have no tokens.
-    const bool known = !failed && ran.batch.vectors.empty();
-    if (known) add_slice(ran, slice, guesses || behind_);
-    if (known && keeps_up) continue;
+    if (keep_up != KeepUp::kNot && !failed && ran.batch.vectors.empty()) {
+      add_slice(ran, slice, keep_up == KeepUp::kGuesses);
+      continue;
+    }
     const int32_t first = ran.batch.first(part);
     drafter_.forget(part.sequence, part.memory, first, first + part.rows);
   }
-  if (keeps_up && !slices_.empty()) drafter_.keep_up(slices_, team_);
-}
-
-// Of sequences that drafts are asked of after all. Their memory is the tasks': that of the step may
-// be gone.
-void CpuDrafter::catch_up(std::span<const DraftTask> tasks) {
-  asked_.clear();
-  for (model::DraftSlice& slice : slices_) {
-    const auto task = std::ranges::find(tasks, slice.sequence, &DraftTask::sequence);
-    if (task == tasks.end()) continue;
-    slice.memory = task->memory;
-    asked_.push_back(slice);
-  }
-  behind_ = false;
-  if (!asked_.empty()) drafter_.keep_up(asked_, team_);
+  if (!slices_.empty()) drafter_.keep_up(slices_, team_);
 }
 
 void CpuDrafter::draft(std::span<DraftTask> tasks) {
-  if (behind_) catch_up(tasks);
   tasks_.clear();
   for (const DraftTask& task : tasks)
     tasks_.push_back({.sequence = task.sequence,

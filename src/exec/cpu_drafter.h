@@ -22,20 +22,17 @@ class CpuDrafter final : public Drafter {
 
   std::string_view kind() const override;
   int32_t drafts_max() const override { return drafter_.drafts_max(); }
-  void follow(const StepWork& ran, bool keeps_up, bool guesses) override;
+  void follow(const StepWork& ran, KeepUp keep_up) override;
   void draft(std::span<DraftTask> tasks) override;
 
  private:
   void add_slice(const StepWork& ran, int32_t slice, bool guesses);
-  void catch_up(std::span<const DraftTask> tasks);
 
   model::Drafter& drafter_;
   ThreadTeam& team_;
-  bool behind_ = false;  // What is in slices_ is still to be computed.
   // Of a round. Tokens have room for those of a step, and one more of each slice.
   std::vector<model::DraftSlice> slices_;
   std::vector<int32_t> tokens_;
-  std::vector<model::DraftSlice> asked_;
   std::vector<model::DraftTask> tasks_;
 };
 

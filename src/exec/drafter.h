@@ -27,6 +27,10 @@ struct DraftTask {
   int32_t count = 0;                 // So many are given.
 };
 
+// What a drafter computes of a step that has run: nothing, and it forgets the sequences of the
+// step; the rows of their tokens; or also what first drafts after them are made of.
+enum class KeepUp : uint8_t { kNot, kRows, kGuesses };
+
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -35,11 +39,10 @@ class Drafter {
   virtual std::string_view kind() const = 0;
   // Most drafts of a sequence.
   virtual int32_t drafts_max() const = 0;
-  // A step in Lane::kStep has run. It computes what it needs of the step's tokens, and first
-  // guesses where `guesses` is true. Where `keeps_up` is false it does so only of sequences that
-  // drafts are asked of before the next step, and forgets what came before.
-  virtual void follow(const StepWork& ran, bool keeps_up, bool guesses) = 0;
-  // May give fewer than are asked for, or none.
+  // A step in Lane::kStep has run.
+  virtual void follow(const StepWork& ran, KeepUp keep_up) = 0;
+  // May give fewer than are asked for, or none: none of a sequence whose last step was followed
+  // with less than guesses.
   virtual void draft(std::span<DraftTask> tasks) = 0;
 };
 

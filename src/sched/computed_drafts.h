@@ -1,15 +1,11 @@
-// ComputedDrafts: drafts of a model's drafter (exec/drafter.h), which computes beside every step to
-// keep up with the texts, if its drafts are wanted.
-//
-// Keeping up costs a part of each step. So it goes on for a while after drafts were last asked for,
-// and then only for so little of the time that it does not matter; a sequence that it has left
-// begins anew where drafts of it are asked for.
+// ComputedDrafts: drafts of a model's drafter (exec/drafter.h), which computes beside steps to keep
+// up with the texts. That costs a part of each step, so the controller says when it does; a
+// sequence that it has left begins anew.
 //
 // Threads: as DraftSource.
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -27,12 +23,10 @@ class ComputedDrafts final : public DraftSource {
   DraftKind kind() const override { return kind_; }
   bool computes() const override { return true; }
   int32_t begin(const Request& request, int32_t sequence) override;
-  void follow(const exec::StepWork& ran) override;
+  void follow(const exec::StepWork& ran, exec::KeepUp keep_up) override;
   void draft(std::span<DraftOrder> orders) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   // What is computed for one order.
   struct Room {
     std::array<int32_t, kDraftsMax> tokens;
@@ -41,10 +35,6 @@ class ComputedDrafts final : public DraftSource {
 
   exec::Drafter& drafter_;
   const DraftKind kind_;
-  int32_t rounds_unasked_ = 0;  // Steps since drafts were last asked for.
-  // Seconds that steps have taken of late, and those of keeping up unasked.
-  double time_ = 0, unasked_time_ = 0;
-  Clock::time_point followed_{};  // When it was last through.
   std::vector<Room> rooms_;
   std::vector<exec::DraftTask> tasks_;
 };

@@ -2,20 +2,24 @@
 // tokens a second, given how often drafts like these were right, and how long steps of so many rows
 // have taken. Pure policy: no clock, no model, no request.
 //
-//   chance    of a draft, given that all before it were right: what was counted of its source, class
-//             and position, and of its own sequence, which weighs more the longer it is known
+//   chance    of a draft, given that all before it were right: what was counted of its source,
+//             class and position, and of its own sequence, which weighs more the longer it is known
 //   survival  of a draft: the product of the chances up to its own
 //   speed     of a step with some of the drafts: (sequences + sum of survivals) / (T(rows) + D)
 //
-// Drafts are taken in the order of their survival, whosever they are, up to the number with the best
-// speed; none if that is not kGainMin better than none at all.
+// Drafts are taken in the order of their survival, whosever they are, up to the number with the
+// best speed; none if that is not kGainMin better than none at all.
 //
 // What keeps a wrong expectation from costing much is the ledger: the time that steps with drafts
 // take in the mean beyond what plain steps do for the same tokens. Above kLossMax of all time
-// there are no drafts, but for a probe now and then, until other steps have made up for it. A little
-// of what they have gained before counts against it.
-// What keeps it from staying wrong are trials: a draft more than is thought best, two for a sequence
-// that has none, and a plain step, each once in a while and only while the ledger allows them.
+// there are no drafts, but for a probe now and then, until other steps have made up for it. A
+// little of what they have gained before counts against it. What keeps it from staying wrong are
+// trials: a draft more than is thought best, two for a sequence that has none, and a plain step,
+// each once in a while and only while the ledger allows them.
+//
+// A source that computes keeps up with the texts, which costs a part of each step. It does so while
+// its drafts are wanted, those of a new engine at first; else only for a few steps before a trial,
+// so that its drafts follow some text.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 #pragma once
@@ -26,6 +30,7 @@
 #include <span>
 #include <vector>
 
+#include "exec/drafter.h"
 #include "sched/draft_source.h"
 
 namespace weir::sched {
@@ -64,7 +69,8 @@ class Acceptance {
 // straight lines between them.
 class RowCost {
  public:
-  // Of the step of this number. The longer ago the one before of so many rows, the less that weighs.
+  // Of the step of this number. The longer ago the one before of so many rows, the less that
+  // weighs.
   void note(int32_t rows, double seconds, int64_t step);
   // So many steps of exactly so many rows, or of its bucket, are known.
   int32_t known(int32_t rows) const;
@@ -114,6 +120,8 @@ class DraftController {
   // How many drafts are to be computed by a source whose drafts take time: `room` of each choice at
   // most; into `kept`.
   void ask(int32_t source, std::span<DraftChoice> choices, std::span<const int32_t> room);
+  // What that source computes of the step that has run, so that it can be asked after it.
+  exec::KeepUp keep_up(int32_t source) const;
   // Which are verified; into `kept`.
   void choose(std::span<DraftChoice> choices);
   // How many of the drafts are expected to be right.
@@ -123,6 +131,8 @@ class DraftController {
   void note_taken(const DraftChoice& choice, int32_t taken);
   // A source has taken so long for so many drafts.
   void note_drafting(int32_t source, int32_t drafts, double seconds);
+  // It has taken so long to keep up with this step. `pure`: as in end_step().
+  void note_keeping_up(int32_t source, double seconds, bool pure);
   // The step has run. `tokens`: of answers that it gave. `pure`: it had no prompts.
   void end_step(int32_t rows, int32_t tokens, double seconds, bool pure);
 
@@ -132,23 +142,37 @@ class DraftController {
 
   // Speed must rise by so much for drafts to be verified at all: what measurements can tell.
   static constexpr double kGainMin = 1.02;
-  // Of all time, what speculation may cost before it is left, and before nothing is tried.
+  // Of all time, what speculation may cost before it is left, and before nothing is tried. A new
+  // engine may as if it had run for so many steps: three steps' time for what it has to learn.
   static constexpr double kLossMax = 0.01, kTrialLossMax = 0.003;
-  // Steps between plain ones: few where drafts give less than kPlainGain, so that a plain step costs
-  // little and much depends on what it takes. And between probes while drafts are left.
+  static constexpr double kStartSteps = 300;
+  // Steps between plain ones: few where drafts give less than kPlainGain, so that a plain step
+  // costs little and much depends on what it takes. And between probes while drafts are left.
   static constexpr int64_t kPlainOften = 16, kPlainEvery = 128, kProbeEvery = 512;
   static constexpr double kPlainGain = 1.25;
 
  private:
+  static constexpr int64_t kNever = -1;
+  // A source that computes is tried in so many steps, and more while they give something: they cost
+  // less than the steps that lead to them.
+  static constexpr int32_t kTrialsLeast = 4;
+
   struct SourceState {
     Acceptance<8> counts;
-    Acceptance<8> any;  // Whatever the class: all are counted as class 0.
+    Acceptance<8> any;         // Whatever the class: all are counted as class 0.
     double draft_seconds = 0;  // Each.
+    // Of one that keeps up with the texts:
+    double step_seconds = 0;        // what that takes after each step,
+    int64_t since = kNever;         // the first step from which on it has done so without a gap,
+    int32_t unwanted = 0;           // steps that might have had its drafts, since any were wanted,
+    int32_t trials = kTrialsLeast;  // trials to come, for which it does, too,
+    bool guesses = false;           // and it has what it needs to be asked.
   };
   struct SequenceState {
     std::vector<Acceptance<4>> counts;  // By source.
-    int32_t idle_tokens = 0;  // Since it had a draft.
+    int32_t idle_tokens = 0;            // Since it had a draft.
     int32_t trial_after = 0;
+    int64_t begun = 0;   // The step before its first one.
     bool trial = false;  // Its drafts of this step are one.
   };
   // A draft that may be taken.
@@ -161,10 +185,17 @@ class DraftController {
   float chance(int32_t source, uint8_t sureness, int32_t position) const;
   float chance(const SequenceState& seq, int32_t source, uint8_t sureness, int32_t position) const;
   void add_rows(const DraftChoice& choice, int32_t index, int32_t count, bool known);
-  size_t best_count(double each_seconds);
+  size_t best_count(double spent_seconds, double each_seconds);
   void take(std::span<DraftChoice> choices, size_t count);
-  int32_t next_trial(std::span<const DraftChoice> choices, bool known) const;
-  bool may_try() const { return loss_ < kTrialLossMax * time_; }
+  int32_t next_trial(std::span<const DraftChoice> choices, bool due, bool known) const;
+  void try_source(SourceState& from, std::span<DraftChoice> choices, std::span<const int32_t> room);
+  bool has_context(const SourceState& from, int32_t sequence) const;
+  // Of the time that has gone by.
+  double share(double part) const {
+    return part * std::max(time_, kStartSteps * cost_.seconds(step_.certain_rows));
+  }
+  bool may_begin(const SourceState& from) const;
+  bool may_try() const { return loss_ < share(kTrialLossMax); }
   SequenceState& of(int32_t sequence) { return sequences_[static_cast<size_t>(sequence)]; }
   const SequenceState& of(int32_t sequence) const {
     return sequences_[static_cast<size_t>(sequence)];
@@ -176,10 +207,11 @@ class DraftController {
   RowCost cost_;
   StepFacts step_;
   bool plain_ = false;
+  int32_t tried_ = -1;   // The sequence whose drafts were computed for a trial; -1: none.
   double drafting_ = 0;  // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
-  int64_t plain_at_ = 0;  // The last plain step.
-  double gain_ = 1;       // Expected of the last drafts that were verified.
+  int64_t plain_at_ = 0;        // The last plain step.
+  double gain_ = 1;             // Expected of the last drafts that were verified.
   double loss_ = 0, time_ = 0;  // Below 0: gained.
   bool off_ = false;
 };

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "exec/drafter.h"
 #include "exec/step_work.h"
 #include "kv/memory_view.h"
 #include "sched/draft_kind.h"
@@ -69,7 +70,10 @@ class DraftSource {
 
   // A step has run: each of them, in their order, whether or not it had drafts; none of a slab.
   // `ran.results.taken` says what it took. Its memory views and tokens are valid during the call.
-  virtual void follow(const exec::StepWork& ran) { static_cast<void>(ran); }
+  // `keep_up` is for a source that computes: what it is to compute of the step.
+  virtual void follow(const exec::StepWork& ran, exec::KeepUp keep_up) {
+    static_cast<void>(ran), static_cast<void>(keep_up);
+  }
 
   // At most once between two steps.
   virtual void draft(std::span<DraftOrder> orders) = 0;

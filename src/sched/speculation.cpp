@@ -48,7 +48,6 @@ Speculation::Speculation(EngineState& state, const SpeculationOptions& options)
       sources_(drafts_max_ == 0 ? std::vector<DraftSource*>() : options.sources),
       measured_(options.measured),
       stalled_seconds_(options.stalled_seconds),
-      followed_(sources_.size()),
       controller_(sources_.empty() ? 0 : state.sequences.count(), state.limits.running_max,
                   sources_.size()) {
   if (sources_.empty()) return;
@@ -163,11 +162,9 @@ void Speculation::ask(StepBuffer& next, StepBuffer& before, int32_t source) {
     CHECK(order.count >= 0 && order.count <= std::ssize(order.drafts));
     made += order.count;
   }
-  const double taken =
-      seconds_since(begin) + std::exchange(followed_[static_cast<size_t>(source)], 0);
+  const double taken = seconds_since(begin);
   controller_.note_drafting(source, made, taken);
-  Gauge& seconds = state_.stats.draft_seconds[asked.kind()];
-  seconds.set(seconds.value() + taken);
+  add_seconds(asked, taken);
   auto order = orders_.begin();
   for (size_t i = 0; i < candidates_.size(); ++i) {
     DraftChoice& choice = asked_[i];
@@ -198,8 +195,8 @@ void Speculation::add_order(StepBuffer& next, StepBuffer& before, size_t index) 
        .forced = choice.forced,
        .position = slice.first + late + slice.count - slice.drafts + choice.forced,
        .memory = rows.memory,
-       .drafts = std::span(candidate.tried)
-                     .subspan(forced, static_cast<size_t>(choice.kept) - forced)});
+       .drafts =
+           std::span(candidate.tried).subspan(forced, static_cast<size_t>(choice.kept) - forced)});
 }
 
 // The drafts that are verified, in the place of the room for them.
@@ -227,24 +224,31 @@ void Speculation::write(StepBuffer& next) {
     candidate.row = next.step.slices[candidate.slice].seq->slot;
 }
 
-// What they have computed after the step before counts as this step's, for whose drafts it was; also
-// where none were asked for.
-double Speculation::follow_all(const exec::StepWork& work) {
-  const double before = std::exchange(following_, 0);
+// Returns the seconds that the sources have taken.
+double Speculation::keep_up(const exec::StepWork& work, bool pure) {
+  double sum = 0;
   for (size_t i = 0; i < sources_.size(); ++i) {
-    if (followed_[i] > 0) controller_.note_drafting(static_cast<int32_t>(i), 0, followed_[i]);
+    DraftSource& source = *sources_[i];
+    const auto number = static_cast<int32_t>(i);
+    const exec::KeepUp keep_up = measured_ ? controller_.keep_up(number) : exec::KeepUp::kGuesses;
     const Clock::time_point begin = Clock::now();
-    sources_[i]->follow(work);
-    followed_[i] = sources_[i]->computes() ? seconds_since(begin) : 0;
-    following_ += followed_[i];
+    source.follow(work, keep_up);
+    if (!source.computes() || keep_up == exec::KeepUp::kNot) continue;
+    const double taken = seconds_since(begin);
+    controller_.note_keeping_up(number, taken, pure);
+    add_seconds(source, taken);
+    sum += taken;
   }
-  return before;
+  return sum;
+}
+
+void Speculation::add_seconds(const DraftSource& source, double seconds) {
+  Gauge& sum = state_.stats.draft_seconds[source.kind()];
+  sum.set(sum.value() + seconds);
 }
 
 void Speculation::follow(StepBuffer& ran, const StepBuffer& before, double seconds) {
   if (sources_.empty()) return;
-  const exec::StepWork work = ran.work(&before);
-  seconds += follow_all(work);
   int32_t tokens = 0;
   for (const Wanted& wanted : ran.batch.wanted()) {
     const bool next = wanted.kind == Wanted::kNext || wanted.kind == Wanted::kVerify;
@@ -264,8 +268,9 @@ void Speculation::follow(StepBuffer& ran, const StepBuffer& before, double secon
   if (drafted) state_.stats.draft_steps.add();
   candidates_.clear();
   choices_.clear();
-  controller_.end_step(ran.step.token_count - ran.step.prefill_tokens, tokens, seconds,
-                       ran.step.prefill_tokens == 0);
+  const bool pure = ran.step.prefill_tokens == 0;
+  seconds += keep_up(ran.work(&before), pure);
+  controller_.end_step(ran.step.token_count - ran.step.prefill_tokens, tokens, seconds, pure);
   if (stalled_seconds_) {
     const double stalled = stalled_seconds_();
     const double share = (stalled - std::exchange(stalled_, stalled)) / seconds;

@@ -59,7 +59,8 @@ class Speculation {
   void ask(StepBuffer& next, StepBuffer& before, int32_t source);
   void add_order(StepBuffer& next, StepBuffer& before, size_t index);
   void write(StepBuffer& next);
-  double follow_all(const exec::StepWork& work);
+  double keep_up(const exec::StepWork& work, bool pure);
+  void add_seconds(const DraftSource& source, double seconds);
   void count(const DraftChoice& choice, int32_t taken, DraftCounts& counts);
 
   EngineState& state_;
@@ -67,9 +68,6 @@ class Speculation {
   const std::vector<DraftSource*> sources_;
   const bool measured_;
   const std::function<double()> stalled_seconds_;
-  // Seconds of each source's follow() that no drafts were charged with, and all of the last ones.
-  std::vector<double> followed_;
-  double following_ = 0;
   DraftController controller_;
   double stalled_ = 0, stalled_share_ = 0;  // What that said last, and its share of steps lately.
   // Of the step that is bound, or runs.

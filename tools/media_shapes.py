@@ -1,4 +1,4 @@
-"""Vision models in published shapes, for tools/make_model: towers in bf16 before texts that it writes."""
+"""Models that see or hear in published shapes, for tools/make_model: towers in bf16 before texts that it writes."""
 import json
 
 import numpy
@@ -12,28 +12,32 @@ def bf16(out, name, *shape, deviation=0.02, mean=0.0):
     out.add(name, (values.view(numpy.uint32) >> 16).astype(numpy.uint16))
 
 
-def siglip(out, root, width, wide, layers, patch, side):
-    """A tower of side x side patches; deviations keep what its sublayers add at about a tenth of the rows."""
-    def linear(name, rows, inputs, gain=1.0):
-        bf16(out, f"{name}.weight", rows, inputs, deviation=gain / inputs ** 0.5)
+def linear(out, name, rows, inputs, gain=1.0, bias=True):
+    bf16(out, f"{name}.weight", rows, inputs, deviation=gain / inputs ** 0.5)
+    if bias:
         bf16(out, f"{name}.bias", rows)
 
-    def norm(name):
-        bf16(out, f"{name}.weight", width, mean=1.0)
-        bf16(out, f"{name}.bias", width)
+
+def norm(out, name, width):
+    bf16(out, f"{name}.weight", width, mean=1.0)
+    bf16(out, f"{name}.bias", width)
+
+
+def siglip(out, root, width, wide, layers, patch, side):
+    """A tower of side x side patches; deviations keep what its sublayers add at about a tenth of the rows."""
     bf16(out, f"{root}.embeddings.patch_embedding.weight", width, 3, patch, patch)
     bf16(out, f"{root}.embeddings.patch_embedding.bias", width)
     bf16(out, f"{root}.embeddings.position_embedding.weight", side * side, width)
     for i in range(layers):
         layer = f"{root}.encoder.layers.{i}"
-        norm(f"{layer}.layer_norm1")
-        norm(f"{layer}.layer_norm2")
+        norm(out, f"{layer}.layer_norm1", width)
+        norm(out, f"{layer}.layer_norm2", width)
         for name in ("q_proj", "k_proj", "v_proj"):
-            linear(f"{layer}.self_attn.{name}", width, width)
-        linear(f"{layer}.self_attn.out_proj", width, width, gain=0.1)
-        linear(f"{layer}.mlp.fc1", wide, width)
-        linear(f"{layer}.mlp.fc2", width, wide, gain=0.1)
-    norm(f"{root}.post_layernorm")
+            linear(out, f"{layer}.self_attn.{name}", width, width)
+        linear(out, f"{layer}.self_attn.out_proj", width, width, gain=0.1)
+        linear(out, f"{layer}.mlp.fc1", wide, width)
+        linear(out, f"{layer}.mlp.fc2", width, wide, gain=0.1)
+    norm(out, f"{root}.post_layernorm", width)
 
 
 class SmolVlm:
@@ -86,6 +90,46 @@ class Gemma3:
                     vision_config=dict(model_type="siglip_vision_model", hidden_size=1152, intermediate_size=4304,
                                        num_hidden_layers=27, num_attention_heads=16, patch_size=14, image_size=896,
                                        vision_use_head=False))
+
+
+class Qwen2Audio:
+    """Whisper-large's encoder (635 million weights), as Qwen2-Audio has it, before a text of SmolLM2-135M's size."""
+    text = "language_model.model."
+    marks = ["<|audio_bos|>", "<|audio_eos|>", "<|AUDIO|>"]
+    processor = dict(feature_extractor_type="WhisperFeatureExtractor", processor_class="Qwen2AudioProcessor",
+                     chunk_length=30, feature_size=128, hop_length=160, n_fft=400, n_samples=480000,
+                     nb_max_frames=3000, padding_side="right", padding_value=0.0, return_attention_mask=True,
+                     sampling_rate=16000)
+    width, wide, layers, bands, rows = 1280, 5120, 32, 128, 1500
+
+    @classmethod
+    def tower(cls, out, hidden):
+        width, root = cls.width, "audio_tower"
+        for i, inputs in enumerate((cls.bands, width)):
+            bf16(out, f"{root}.conv{i + 1}.weight", width, inputs, 3, deviation=1 / (3 * inputs) ** 0.5)
+            bf16(out, f"{root}.conv{i + 1}.bias", width)
+        bf16(out, f"{root}.embed_positions.weight", cls.rows, width)
+        for i in range(cls.layers):
+            layer = f"{root}.layers.{i}"
+            norm(out, f"{layer}.self_attn_layer_norm", width)
+            norm(out, f"{layer}.final_layer_norm", width)
+            for name in ("q_proj", "k_proj", "v_proj"):
+                linear(out, f"{layer}.self_attn.{name}", width, width, bias=name != "k_proj")
+            linear(out, f"{layer}.self_attn.out_proj", width, width, gain=0.1)
+            linear(out, f"{layer}.fc1", cls.wide, width)
+            linear(out, f"{layer}.fc2", width, cls.wide, gain=0.1)
+        norm(out, f"{root}.layer_norm", width)
+        linear(out, "multi_modal_projector.linear", hidden, width)
+
+    @classmethod
+    def config(cls, text, ids):
+        return dict(architectures=["Qwen2AudioForConditionalGeneration"], model_type="qwen2_audio",
+                    audio_token_index=ids["<|AUDIO|>"], text_config=text, vocab_size=text["vocab_size"],
+                    audio_config=dict(model_type="qwen2_audio_encoder", d_model=cls.width, encoder_layers=cls.layers,
+                                      num_hidden_layers=cls.layers, encoder_attention_heads=20,
+                                      encoder_ffn_dim=cls.wide, num_mel_bins=cls.bands,
+                                      max_source_positions=cls.rows, activation_function="gelu",
+                                      scale_embedding=False))
 
 
 def add_marks(folder, marks, first):
