@@ -157,8 +157,10 @@ void DraftController::begin_step(const StepFacts& facts) {
   if (off_) {
     plain_ = ++probe_ % kProbeEvery != 0;
   } else {
-    const int64_t every = gain_ < kPlainGain ? kPlainOften : kPlainEvery;
-    plain_ = steps_ - plain_at_ >= every || cost_.known(facts.certain_rows) < kKnownMin;
+    const int32_t more = cost_.known(facts.certain_rows) - kKnownMin;
+    const int64_t every = std::min(gain_ < kPlainGain ? kPlainOften : kPlainEvery,
+                                   kPlainFirst << std::clamp(more, 0, 8));
+    plain_ = more < 0 || steps_ - plain_at_ >= every;
   }
   for (SourceState& source : sources_) {
     if (off_) source.unwanted = kUnwantedMax;

@@ -147,8 +147,10 @@ class DraftController {
   static constexpr double kLossMax = 0.01, kTrialLossMax = 0.003;
   static constexpr double kStartSteps = 300;
   // Steps between plain ones: few where drafts give less than kPlainGain, so that a plain step
-  // costs little and much depends on what it takes. And between probes while drafts are left.
-  static constexpr int64_t kPlainOften = 16, kPlainEvery = 128, kProbeEvery = 512;
+  // costs little and much depends on what it takes; at first kPlainFirst, then twice as many each
+  // time, since a new engine's first steps are slow and drafts seem to gain by that. And between
+  // probes while drafts are left.
+  static constexpr int64_t kPlainFirst = 4, kPlainOften = 16, kPlainEvery = 128, kProbeEvery = 512;
   static constexpr double kPlainGain = 1.25;
 
  private:
