@@ -176,8 +176,8 @@ std::string_view why_neutral(std::string_view path, std::string_view key, JsonVa
   if (is_list && list.size() == 0) return "the list is empty";
   if (value.get(object) == simdjson::SUCCESS && object.size() == 0) return "the object is empty";
   // A model within another has its keys in an object of their own.
-  constexpr std::array<std::string_view, 4> kModels = {"", "audio_config.", "text_config.",
-                                                       "vision_config."};
+  constexpr std::array<std::string_view, 5> kModels = {"", "audio_config.", "llm_config.",
+                                                       "text_config.", "vision_config."};
   if (std::ranges::find(kModels, path) == kModels.end()) return {};
   if (const auto found = std::ranges::lower_bound(kBookkeeping, key, {}, &Bookkeeping::key);
       found != kBookkeeping.end() && found->key == key)

@@ -69,8 +69,9 @@ Result<GenerationSettings> read_generation_settings(const ModelFiles& files, Jso
   if (!settings.eos_ids.empty()) return settings;
   const ConfigReader reader(config);
   settings.eos_ids = eos_of(reader);
-  if (settings.eos_ids.empty())
-    if (const auto text = reader.child("text_config")) settings.eos_ids = eos_of(*text);
+  for (const char* key : {"text_config", "llm_config"})
+    if (const auto text = settings.eos_ids.empty() ? reader.child(key) : std::nullopt)
+      settings.eos_ids = eos_of(*text);
   WEIR_TRY(reader.status());
   return settings;
 }

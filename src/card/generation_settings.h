@@ -35,7 +35,7 @@ struct GenerationSettings {
 };
 
 // A missing file is no error, a malformed one is (kConfig, naming file and key). eos_token_id comes
-// from generation_config.json, else from `config`, which is config.json (also its text_config).
+// from generation_config.json, else from `config`, which is config.json (also its text_config or llm_config).
 Result<GenerationSettings> read_generation_settings(const ModelFiles& files, JsonValue config);
 
 }  // namespace weir::card

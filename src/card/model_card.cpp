@@ -75,6 +75,28 @@ Result<std::optional<JsonDoc>> read_preprocessor(const ModelFiles& files) {
   return std::optional<JsonDoc>();
 }
 
+// vocab.json and merges.txt in one, as the reader of vocabularies wants them.
+Result<std::string> join_vocabulary(const ModelFiles& files) {
+  WEIR_ASSIGN(const FileView vocabulary, files.open_file("vocab.json"));
+  WEIR_ASSIGN(const FileView merges, files.open_file("merges.txt"));
+  std::string json = R"({"vocab":)";
+  json += vocabulary.text();
+  json += R"(,"merges":)";
+  JsonWriter writer(json);
+  writer.begin_array();
+  bool first = true;
+  for (std::string_view rest = merges.text(); !rest.empty(); first = false) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty() && !(first && line.starts_with("#version"))) writer.value(line);
+  }
+  writer.end_array();
+  json += '}';
+  return json;
+}
+
 Result<void> read_gguf(std::span<const std::string> overrides, ModelCard& card) {
   WEIR_ASSIGN(GgufModel model, open_gguf(card.files));
   WEIR_ASSIGN(card.config, parse(card.files, std::move(model.config), overrides));
@@ -130,8 +152,13 @@ Result<TokenizerFile> ModelCard::open_tokenizer() const {
     WEIR_ASSIGN(file.made, gguf_tokenizer(files));
     return file;
   }
-  file.name = name == std::end(kNames) ? kNames[0] : *name;
-  WEIR_ASSIGN(file.view, files.open_file(file.name));
+  const bool in_two = name == std::end(kNames) && files.has("vocab.json") && files.has("merges.txt");
+  file.name = in_two ? "vocab.json" : name == std::end(kNames) ? kNames[0] : *name;
+  if (in_two) {
+    WEIR_ASSIGN(file.made, join_vocabulary(files));
+  } else {
+    WEIR_ASSIGN(file.view, files.open_file(file.name));
+  }
   WEIR_ASSIGN(auto settings, files.read_text("tokenizer_config.json"));
   file.config = std::move(settings).value_or(std::string());
   return file;

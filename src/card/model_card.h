@@ -30,7 +30,7 @@ namespace weir::card {
 struct TokenizerFile {
   std::string name;
   FileView view;
-  std::string made;    // Of a GGUF file's metadata, which has no text of its own.
+  std::string made;    // Of a GGUF file's metadata, or of vocab.json and merges.txt in one.
   std::string config;  // The text of tokenizer_config.json; empty: none.
 
   std::string_view text() const { return made.empty() ? view.text() : made; }
@@ -45,8 +45,9 @@ struct ModelCard {
   static Result<ModelCard> open_folder(const std::string& folder,
                                        std::span<const std::string> overrides = {});
 
-  // The first that is there of tokenizer.json, tekken.json, tiktoken.model, qwen.tiktoken and
-  // tokenizer.model, mapped for as long as the view lives; of a GGUF file what its metadata says.
+  // The first that is there of tokenizer.json, tekken.json, tiktoken.model, qwen.tiktoken,
+  // tokenizer.model, mapped for as long as the view lives, and vocab.json with merges.txt; of a
+  // GGUF file what its metadata says.
   Result<TokenizerFile> open_tokenizer() const;
   // An error about config.json that names only the file: with the folder.
   Error in_folder(Error error) const;

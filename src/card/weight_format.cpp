@@ -67,6 +67,23 @@ Result<void> read_matrix(JsonObject object, std::string_view where, MatrixFormat
   return read_size(object, where, "bits", kBits, format.bits);
 }
 
+// What says how matrices are stored, and `where` it is: at the top or, where a model of text lies
+// within another, among its keys.
+std::optional<JsonValue> find_quantisation(JsonObject root, std::string& where) {
+  for (const char* model : {"", "text_config", "llm_config"}) {
+    JsonObject keys = root;
+    if (*model != '\0') {
+      const auto within = json_get(root, model);
+      if (!within || within->get(keys) != simdjson::SUCCESS) continue;
+    }
+    for (const char* key : {"quantization", "quantization_config"}) {
+      where = *model == '\0' ? key : std::string(model) + "." + key;
+      if (auto found = json_get(keys, key)) return found;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const char* MatrixFormat::layout_name() const {
@@ -98,21 +115,17 @@ Result<WeightFormat> WeightFormat::from_config(JsonValue config) {
   if (config.get(root) != simdjson::SUCCESS)
     return fail(ErrorCode::kConfig,
                 std::string("config.json: expected an object, found ") + json_type_name(config));
-  std::string_view where = "quantization";
-  auto found = json_get(root, where);
-  if (!found) {
-    where = "quantization_config";
-    found = json_get(root, where);
-  }
+  std::string where;
+  const std::optional<JsonValue> found = find_quantisation(root, where);
   if (!found) return format;
   JsonObject object;
   if (found->get(object) != simdjson::SUCCESS)
-    return fail(ErrorCode::kConfig, "config.json: " + std::string(where) +
-                                        ": expected an object, found " + json_type_name(*found));
+    return fail(ErrorCode::kConfig,
+                "config.json: " + where + ": expected an object, found " + json_type_name(*found));
   if (const auto method = json_get(object, "quant_method")) {
     std::string_view name;
     if (method->get(name) != simdjson::SUCCESS)
-      return fail(ErrorCode::kConfig, "config.json: " + std::string(where) +
+      return fail(ErrorCode::kConfig, "config.json: " + where +
                                           ".quant_method: expected a string, found " +
                                           json_excerpt(*method));
     WEIR_TRY(format.read_method(*found, std::string(name)));

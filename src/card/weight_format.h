@@ -2,8 +2,9 @@
 // of a few bits in groups that share a scale; which module has which is said by its path.
 //
 // Read from `quantization` (MLX), `quantization_config` (GPTQ, AWQ, compressed-tensors, modelopt,
-// FP8, OpenAI's MXFP4, BitNet) and hf_quant_config.json (modelopt). Which modules are quantised the
-// file's tensors say; lists of exceptions in the config are not needed for it, and not read.
+// FP8, OpenAI's MXFP4, BitNet), at the top or in what has the keys of a model of text, and
+// hf_quant_config.json (modelopt). Which modules are quantised the file's tensors say; lists of
+// exceptions in the config are not needed for it, and not read.
 //
 // Threads: immutable.
 #pragma once

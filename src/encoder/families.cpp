@@ -23,6 +23,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"gemma3", family::gemma3},         FamilyEntry{"gemma4", family::gemma4},
     FamilyEntry{"glm4v", family::glm4v},           FamilyEntry{"glm_ocr", family::glm_ocr},
     FamilyEntry{"idefics3", family::idefics3},     FamilyEntry{"internvl", family::internvl},
+    FamilyEntry{"internvl_chat", family::internvl_chat},
     FamilyEntry{"lfm2_vl", family::lfm2_vl},       FamilyEntry{"llama4", family::llama4},
     FamilyEntry{"llava", family::llava},           FamilyEntry{"llava_qwen2", family::fastvlm},
     FamilyEntry{"mistral3", family::mistral3},     FamilyEntry{"paligemma", family::paligemma},

@@ -123,8 +123,9 @@ std::string text(const Normalise& op) {
 std::string text(const DropClassRow&) { return "class row dropped"; }
 
 std::string text(const Merge& op) {
-  return format("%d x %d merged, %s", op.side, op.side,
-                op.order == Merge::kPatchByPatch ? "patch by patch" : "number by number");
+  return format("%d x %d merged, %s%s", op.side, op.side,
+                op.order == Merge::kPatchByPatch ? "patch by patch" : "number by number",
+                op.transposed ? ", grid transposed" : "");
 }
 
 std::string text(const Standardise&) { return "standardised"; }

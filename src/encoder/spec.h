@@ -218,6 +218,7 @@ struct Merge {
   enum Order : uint8_t { kPatchByPatch, kNumberByNumber };
   int side = 2;
   Order order = kPatchByPatch;
+  bool transposed = false;  // The grid is turned over: squares come column by column.
 };
 
 // side x side patches become their mean.

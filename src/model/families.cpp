@@ -75,6 +75,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"Idefics3ForConditionalGeneration", family::idefics3},
     FamilyEntry{"InternLM2ForCausalLM", family::internlm2},
     FamilyEntry{"InternLM3ForCausalLM", family::internlm3},
+    FamilyEntry{"InternVLChatModel", family::internvl_chat},
     FamilyEntry{"InternVLForConditionalGeneration", family::internvl},
     FamilyEntry{"JambaForCausalLM", family::jamba},
     FamilyEntry{"KimiK25ForConditionalGeneration", family::kimi_k25},
@@ -283,9 +284,6 @@ constexpr std::array kRefused = {
     Refused{"Gemma4UnifiedForConditionalGeneration",
             "its images go into the text's layers without a vision tower, unlike those of "
             "Gemma4ForConditionalGeneration, and that is not computed"},
-    Refused{"InternVLChatModel",
-            "this is the older layout of InternVL's files; the same models are there for "
-            "transformers, as InternVLForConditionalGeneration (names that end in -HF)"},
     Refused{"Qwen2_5OmniForConditionalGeneration", kOmni},
     Refused{"Qwen2_5OmniModel", kOmni},
     Refused{"Qwen3OmniMoeForConditionalGeneration", kOmni},

@@ -102,8 +102,13 @@ std::string WeightBinder::rooted(const std::string& root, const std::string& pat
 }
 
 std::string WeightBinder::find_root() const {
+  constexpr std::string_view kPart = "embed_tokens";
+  std::vector<std::string> names = {std::string(default_name(kPart))};
+  for (const auto& [canonical, stored] : spec_.renames)
+    if (canonical == kPart) names.push_back(stored);
   for (const std::string& root : spec_.roots)
-    if (checkpoint_.find(rooted(root, "model.embed_tokens.weight")) != nullptr) return root;
+    for (const std::string& name : names)
+      if (checkpoint_.find(rooted(root, name + ".weight")) != nullptr) return root;
   return {};
 }
 

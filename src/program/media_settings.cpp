@@ -1,5 +1,7 @@
 #include "program/media_settings.h"
 
+#include <optional>
+
 namespace weir {
 
 namespace {
@@ -10,10 +12,8 @@ bool has(JsonValue config, const char* key) {
   return value.error() == simdjson::SUCCESS && !value.is_null();
 }
 
-Result<JsonValue> preprocessor_of(const card::ModelCard& card) {
-  if (!card.preprocessor)
-    return fail(ErrorCode::kUnsupported, "preprocessor_config.json is not among its files");
-  return card.preprocessor->root();
+std::optional<JsonValue> preprocessor_of(const card::ModelCard& card) {
+  return card.preprocessor ? std::optional(card.preprocessor->root()) : std::nullopt;
 }
 
 }  // namespace
@@ -22,8 +22,7 @@ Result<media::Processor> image_processor(const card::ModelCard& card) {
   const JsonValue config = card.config.root();
   if (!has(config, "vision_config") && !has(config, "mm_vision_tower"))
     return fail(ErrorCode::kUnsupported, "it has no vision tower");
-  WEIR_ASSIGN(const JsonValue preprocessor, preprocessor_of(card));
-  return media::read_processor(preprocessor, config);
+  return media::read_processor(preprocessor_of(card), config);
 }
 
 Result<media::FrontEnd> sound_front_end(const card::ModelCard& card) {
@@ -31,8 +30,10 @@ Result<media::FrontEnd> sound_front_end(const card::ModelCard& card) {
   // Whisper is its encoder's config and its decoder's in one.
   if (!has(config, "audio_config") && !has(config, "num_mel_bins"))
     return fail(ErrorCode::kUnsupported, "it has no encoder of sounds");
-  WEIR_ASSIGN(const JsonValue preprocessor, preprocessor_of(card));
-  return media::read_front_end(preprocessor, config);
+  const std::optional<JsonValue> preprocessor = preprocessor_of(card);
+  if (!preprocessor)
+    return fail(ErrorCode::kUnsupported, "preprocessor_config.json is not among its files");
+  return media::read_front_end(*preprocessor, config);
 }
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #include "api/serving/answer_end.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "media/processor/placeholder.h"
 #include "program/media_settings.h"
 
 namespace weir {
@@ -54,6 +55,7 @@ void TextParts::take_media(const card::ModelCard& card, const MediaTowers& tower
     Result<media::Processor> read = image_processor(card);
     CHECK(read);
     processor = *std::move(read);
+    processor->placeholder.prompt = media::mark_in(processor->placeholder, chat_template_source);
   }
   if (towers.sounds.loaded()) {
     Result<media::FrontEnd> read = sound_front_end(card);

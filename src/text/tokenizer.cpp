@@ -12,6 +12,7 @@
 #include "text/decoder.h"
 #include "text/gguf_tokenizer.h"
 #include "text/json_fields.h"
+#include "text/merged_vocabulary.h"
 #include "text/normaliser.h"
 #include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
@@ -165,6 +166,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load_file(std::string_view name,
     if (name == "tekken.json") return read_tekken(bytes);
     if (name == kGgufTokenizer) return read_gguf_tokenizer(bytes);
     WEIR_ASSIGN(const TokenizerConfig settings, TokenizerConfig::parse(config));
+    if (name == "vocab.json") return read_merged_vocabulary(bytes, settings);
     // A line of tiktoken's begins with a base64 digit, a SentencePiece model with its first piece.
     if (name == "tokenizer.model" && bytes.starts_with('\n'))
       return read_sentencepiece(bytes, settings);

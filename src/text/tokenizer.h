@@ -32,8 +32,9 @@ class Tokenizer {
   // The text of a tokenizer.json. The error names the part that is not understood.
   static Result<std::unique_ptr<Tokenizer>> load(std::string_view json);
   // A file by its name: tokenizer.json, tekken.json, tokenizer.model (SentencePiece, or tiktoken's
-  // lines), any other with tiktoken's lines. `config` is the text of tokenizer_config.json, empty
-  // where there is none; tokenizer.json and tekken.json say all themselves.
+  // lines), vocab.json (with merges.txt: merged_vocabulary.h), any other with tiktoken's lines.
+  // `config` is the text of tokenizer_config.json, empty where there is none; tokenizer.json and
+  // tekken.json say all themselves.
   static Result<std::unique_ptr<Tokenizer>> load_file(std::string_view name, std::string_view bytes,
                                                       std::string_view config);
   ~Tokenizer();

@@ -1,5 +1,6 @@
 // TokenizerParts: a tokenizer whose file is no tokenizer.json: its model, and the rest in the words
-// of tokenizer.json. The readers: tiktoken.h, tekken.h, sentencepiece.h.
+// of tokenizer.json. The readers: tiktoken.h, sentencepiece.h, gguf_tokenizer.h,
+// merged_vocabulary.h.
 //
 // Threads: a plain value.
 #pragma once

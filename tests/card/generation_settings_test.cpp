@@ -42,6 +42,7 @@ TEST(GenerationSettings, TakeTheEndOfSequenceFromConfigWhereNothingElseNamesIt) 
   EXPECT_EQ(read("", R"({"eos_token_id":3})")->eos_ids, (std::vector<int32_t>{3}));
   EXPECT_EQ(read("{}", R"({"text_config":{"eos_token_id":[4]}})")->eos_ids,
             (std::vector<int32_t>{4}));
+  EXPECT_EQ(read("", R"({"llm_config":{"eos_token_id":5}})")->eos_ids, (std::vector<int32_t>{5}));
 }
 
 TEST(GenerationSettings, AreGreedyWhenDoSampleIsFalse) {

@@ -54,6 +54,19 @@ TEST(ModelCard, HoldsAllThatTheBuiltInModelsFilesSay) {
   EXPECT_FALSE(tokenizer->view.text().empty());
 }
 
+TEST(ModelCard, OpensAVocabularyInTwoFilesWhereThereIsNoOther) {
+  Files files;
+  files.add("config.json", "{}").add("vocab.json", R"({"a":0,"b":1,"ab":2})");
+  EXPECT_FALSE(files.open()->open_tokenizer()) << "no merges";
+  files.add("merges.txt", "#version: 0.2\na b\r\n\n# #\n");
+  const auto both = files.open()->open_tokenizer();
+  ASSERT_TRUE(both) << both.error().message;
+  EXPECT_EQ(both->name, "vocab.json");
+  EXPECT_EQ(both->text(), R"({"vocab":{"a":0,"b":1,"ab":2},"merges":["a b","# #"]})");
+  files.add("tokenizer.json", "{}");
+  EXPECT_EQ(files.open()->open_tokenizer()->name, "tokenizer.json");
+}
+
 TEST(ModelCard, OverridesTheConfigForAllWhoReadIt) {
   Files files;
   files.add("config.json", R"({"eos_token_id":1,"quantization":{"bits":4,"group_size":64}})");

@@ -24,7 +24,8 @@ def write_adapter(folder, seed, rank=4, size=0.2, **config):
     random, header, body = Random(seed), {}, b""
     for module, rows, columns in layer_matrices():
         for name, shape in ((".lora_A.weight", [rank, columns]), (".lora_B.weight", [rows, rank])):
-            numbers = struct.pack(f"<{shape[0] * shape[1]}f", *(random.gauss(0, size) for _ in range(shape[0] * shape[1])))
+            numbers = struct.pack(f"<{shape[0] * shape[1]}f",
+                                  *(random.gauss(0, size) for _ in range(shape[0] * shape[1])))
             header["base_model.model." + module + name] = {"dtype": "F32", "shape": shape,
                                                            "data_offsets": [len(body), len(body) + len(numbers)]}
             body += numbers
@@ -77,18 +78,21 @@ class Adapters(unittest.TestCase):
             together, threads = {}, []
             for i in range(9):
                 name = (None, "sql", "poem")[i % 3]
-                threads.append(threading.Thread(target=lambda i=i, name=name: together.update({i: (name, answer(server, name))})))
+                threads.append(threading.Thread(target=lambda i=i,
+                                                name=name: together.update({i: (name, answer(server, name))})))
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
             for name, text in together.values():
                 self.assertEqual(text, alone[name] if name else base)
-            self.assertIn(b"model_not_found", json.dumps(server.post("/v1/chat/completions", {**ASK, "model": "x"}, 404)).encode())
+            self.assertIn(b"model_not_found",
+                          json.dumps(server.post("/v1/chat/completions", {**ASK, "model": "x"}, 404)).encode())
 
     def test_are_loaded_and_forgotten_while_requests_run(self):
         with Server("--lora-dir", self.folder.name, "--max-cpu-loras", "2") as server:
-            load = lambda name, path, expect=200: server.request("POST", "/v1/load_lora_adapter", {"lora_name": name, "lora_path": path})
+            load = lambda name, path, expect=200: server.request("POST", "/v1/load_lora_adapter",
+                                                                 {"lora_name": name, "lora_path": path})
             base = answer(server)
             status, _, text = load("sql", "sql")
             self.assertEqual((status, text), (200, b"Success: LoRA adapter 'sql' added successfully."))
@@ -97,7 +101,8 @@ class Adapters(unittest.TestCase):
             status, _, text = load("sql", "poem")
             self.assertEqual(status, 400)
             self.assertIn(b"already been loaded", text)
-            for path, status, words in (("../../etc", 403, b"--lora-dir"), ("/etc", 403, b"--lora-dir"), ("nowhere", 404, b"neither"),
+            for path, status, words in (("../../etc", 403, b"--lora-dir"), ("/etc", 403, b"--lora-dir"),
+                                        ("nowhere", 404, b"neither"),
                                         ("odd", 400, b"target_parameters"), ("large", 400, b"--max-lora-rank")):
                 got = load("other", path)
                 self.assertEqual(got[0], status, got)
@@ -119,7 +124,9 @@ class Adapters(unittest.TestCase):
             text = lambda **more: server.post("/completion", {**ask, **more})["content"]
             listed = json.loads(server.get("/lora-adapters"))
             self.assertEqual([(a["id"], a["scale"]) for a in listed], [(0, 0), (1, 0)])
-            base, whole, half = text(), text(lora=[{"id": 0, "scale": 1}]), text(lora=[{"id": 0, "scale": 0.5}, {"id": 1, "scale": 0}])
+            base, whole, half = text(), text(lora=[{"id": 0,
+                                                    "scale": 1}]), text(lora=[{"id": 0, "scale": 0.5},
+                                                                              {"id": 1, "scale": 0}])
             self.assertEqual(len({base, whole, half}), 3)
             self.assertEqual(text(lora=[{"id": 0, "scale": 0}]), base)
             self.assertEqual(text(model="sql"), whole)
@@ -129,7 +136,8 @@ class Adapters(unittest.TestCase):
             self.assertEqual(text(lora=[]), base)
             server.post("/lora-adapters", [])
             self.assertEqual(text(), base)
-            for lora in ([{"id": 7, "scale": 1}], [{"id": 0, "scale": 1}, {"id": 1, "scale": 1}], [{"id": 0}], [{"id": 0, "scale": 1e9}]):
+            for lora in ([{"id": 7, "scale": 1}], [{"id": 0, "scale": 1}, {"id": 1, "scale": 1}], [{"id": 0}],
+                         [{"id": 0, "scale": 1e9}]):
                 server.post("/completion", {**ask, "lora": lora}, 400)
 
     def test_are_in_the_metrics_while_they_run(self):
@@ -137,12 +145,15 @@ class Adapters(unittest.TestCase):
             info = lambda: [l for l in server.get("/metrics").decode().splitlines() if l.startswith("vllm:lora_requests_info{")]
             self.assertIn('max_lora="1",running_lora_adapters="",waiting_lora_adapters=""', info()[0])
             long = {**ASK, "max_tokens": 1500, "ignore_eos": True}
-            open_ones = [threading.Thread(target=lambda n=n: answer(server, n, **{k: long[k] for k in ("max_tokens", "ignore_eos")}))
+            open_ones = [threading.Thread(target=lambda n=n: answer(server, n,
+                                                                    **{k: long[k] for k in ("max_tokens",
+                                                                                            "ignore_eos")}))
                          for n in ("sql", "poem")]
             open_ones[0].start()
             eventually(lambda: 'running_lora_adapters="sql"' in info()[0], what="sql runs")
             open_ones[1].start()
-            eventually(lambda: 'running_lora_adapters="sql",waiting_lora_adapters="poem"' in info()[0], what="poem waits for its turn")
+            eventually(lambda: 'running_lora_adapters="sql",waiting_lora_adapters="poem"' in info()[0],
+                       what="poem waits for its turn")
             for thread in open_ones:
                 thread.join()
             self.assertGreater(float(info()[0].rsplit(" ", 1)[1]), 1e9)
@@ -150,7 +161,8 @@ class Adapters(unittest.TestCase):
     def test_that_do_not_fit_end_the_start_with_their_name(self):
         for flags, words in ((["--lora-modules", f"odd={self.path('odd')}"], "target_parameters"),
                              (["--lora-modules", f"large={self.path('large')}"], "--max-lora-rank"),
-                             (["--lora-modules", "x=/nowhere"], "/nowhere"), (["--lora-modules", "nothing"], "NAME=PATH")):
+                             (["--lora-modules", "x=/nowhere"], "/nowhere"),
+                             (["--lora-modules", "nothing"], "NAME=PATH")):
             done = subprocess.run([WEIR, "--port", "0", *flags], capture_output=True, text=True, timeout=60)
             self.assertNotEqual(done.returncode, 0, flags)
             self.assertIn(words, done.stderr)

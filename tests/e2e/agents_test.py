@@ -1,5 +1,5 @@
-"""What coding agents send (tests/data/agents, recorded by coding_agents_test.py and trimmed) against the real server: every request is
-answered, and the tool that the proxy names is called as the agent knows it."""
+"""What coding agents send (tests/data/agents, recorded by coding_agents_test.py and trimmed) against the real server:
+every request is answered, and the tool that the proxy names is called as the agent knows it."""
 import glob, json, os, unittest
 
 from forcing_proxy import APIS, force, results_of
@@ -13,7 +13,8 @@ def events_of(data):
 
 
 def call_in(path, events):
-    """(namespace, name, arguments) of the only call in the events, as each protocol tells of it; None: there is none."""
+    """(namespace, name, arguments) of the only call in the events, as each protocol tells of it; None: there is
+    none."""
     if path == "/v1/responses":
         calls = [item for item in events[-1]["response"]["output"] if item["type"] == "function_call"]
         return (calls[0].get("namespace"), calls[0]["name"], json.loads(calls[0]["arguments"])) if calls else None

@@ -30,8 +30,10 @@ class Agreement(unittest.TestCase):
             with open(stand_in, "w") as file:
                 file.write(STAND_IN.format(weir=WEIR, model=model))
             os.chmod(stand_in, 0o700)
-            done = subprocess.run([sys.executable, f"{SOURCE}/bench/agreement", "--weir", WEIR, "--llama-server", stand_in,
-                                   "--work", folder, *(f"{FAMILIES}/{name}" for name in names)], capture_output=True, text=True)
+            done = subprocess.run([sys.executable, f"{SOURCE}/bench/agreement", "--weir", WEIR, "--llama-server",
+                                   stand_in,
+                                   "--work", folder, *(f"{FAMILIES}/{name}" for name in names)], capture_output=True,
+                                  text=True)
         cells = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("|")]
         return done, {row[1]: row for row in cells}
 
@@ -49,7 +51,8 @@ class Agreement(unittest.TestCase):
     def test_finds_other_answers_different(self):
         with tempfile.TemporaryDirectory() as folder:
             other = f"{folder}/other.gguf"
-            subprocess.run([sys.executable, f"{SOURCE}/tools/to_gguf", f"{FAMILIES}/llama_llama3rope", other, "--numbers"], check=True)
+            subprocess.run([sys.executable, f"{SOURCE}/tools/to_gguf", f"{FAMILIES}/llama_llama3rope", other,
+                            "--numbers"], check=True)
             done, rows = self.agreement(other, "llama")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(rows["llama"][5], "no")

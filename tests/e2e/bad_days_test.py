@@ -9,7 +9,8 @@ CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell
 
 def raw(body, path="/v1/chat/completions"):
     data = json.dumps(body).encode()
-    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+            f"{len(data)}\r\n\r\n").encode() + data
 
 
 class BadDays(unittest.TestCase):
@@ -54,7 +55,8 @@ class BadDays(unittest.TestCase):
             self.assert_alive(server)
             for s in halves:
                 s.close()
-            for garbage in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 100, b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"):
+            for garbage in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 100,
+                            b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"):
                 with server.socket(10) as s:
                     s.sendall(garbage)
                     s.shutdown(socket.SHUT_WR)
@@ -68,7 +70,8 @@ class BadDays(unittest.TestCase):
         want = 10_000
         if hard != resource.RLIM_INFINITY and hard < want + 200:
             self.skipTest(f"this process may open {hard} files")
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, want + 200)) if hard != resource.RLIM_INFINITY else want + 200, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE,
+                           (max(soft, min(hard, want + 200)) if hard != resource.RLIM_INFINITY else want + 200, hard))
         with Server() as server:
             self.assert_alive(server)
             before = server.resident_bytes()
@@ -178,7 +181,8 @@ class BadDays(unittest.TestCase):
             thread.start()
             # An answer that has not begun when it is cancelled is a plain 503, which clients may repeat.
             self.assertTrue(streams.wait(60), "an event comes")
-            eventually(lambda: server.metric("weir_requests_running") + server.metric("weir_requests_waiting") >= 128, 30,
+            eventually(lambda: server.metric("weir_requests_running") + server.metric("weir_requests_waiting") >= 128,
+                       30,
                        "both are submitted")
             start = time.time()
             self.assertEqual(server.terminate(20), 0)

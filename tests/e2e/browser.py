@@ -23,7 +23,8 @@ class Browser:
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(
             [CHROMIUM, "--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage",
-             "--no-first-run", "--disable-background-networking", "--autoplay-policy=no-user-gesture-required", "--hide-scrollbars", "--force-color-profile=srgb",
+             "--no-first-run", "--disable-background-networking", "--autoplay-policy=no-user-gesture-required",
+             "--hide-scrollbars", "--force-color-profile=srgb",
              f"--user-data-dir={self.folder.name}", *sandbox, "about:blank"],
             close_fds=False, preexec_fn=descriptors, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)

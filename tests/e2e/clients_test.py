@@ -9,8 +9,10 @@ WITHOUT = "images"
 class Clients(unittest.TestCase):
     def replay(self, folder, *arguments):
         with Server("--allowed-hosts", "x") as server:  # As replay.py calls it once, to learn the context.
-            done = subprocess.run([sys.executable, f"{folder}/replay.py", "--base-url", f"http://{server.host}:{server.port}/v1",
-                                   "--model", "weir-tiny-moe", "--without", WITHOUT, "--require", "embeddings,completions,responses", *arguments],
+            done = subprocess.run([sys.executable, f"{folder}/replay.py", "--base-url",
+                                   f"http://{server.host}:{server.port}/v1",
+                                   "--model", "weir-tiny-moe", "--without", WITHOUT, "--require",
+                                   "embeddings,completions,responses", *arguments],
                                   capture_output=True, text=True, timeout=900)
             print(done.stdout[-3000:])
             self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])

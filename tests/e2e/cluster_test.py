@@ -1,5 +1,6 @@
-"""Three servers after HAProxy, as packaging/proxies/haproxy.cfg has it: conversations stay with a server, a full one is passed
-over, and one that drains loses no request. In a network of its own where the system allows, so that the file is used as it is."""
+"""Three servers after HAProxy, as packaging/proxies/haproxy.cfg has it: conversations stay with a server, a full one is
+passed over, and one that drains loses no request. In a network of its own where the system allows, so that the file is
+used as it is."""
 import http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time, unittest
 
 import own_network
@@ -9,7 +10,8 @@ LOAD = os.path.join(os.path.dirname(WEIR), "weir-load")
 HAPROXY = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
 CONFIGURATION = os.path.join(SOURCE, "packaging/proxies/haproxy.cfg")
 ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
-CHAT = {"model": "any", "messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 2, "temperature": 0}
+CHAT = {"model": "any", "messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 2,
+        "temperature": 0}
 
 
 def free_port(address):
@@ -40,10 +42,12 @@ class Cluster:
         if not OWN_NETWORK:
             self.port = free_port("127.0.0.1")
             self.ports = {address: free_port(address) for address in ADDRESSES}
-            text = text.replace("127.0.0.1:8080", f"127.0.0.1:{self.port}").replace("abns@weir-", f"abns@weir-{os.getpid()}-")
+            text = text.replace("127.0.0.1:8080",
+                                f"127.0.0.1:{self.port}").replace("abns@weir-", f"abns@weir-{os.getpid()}-")
             for address, port in self.ports.items():
                 text = text.replace(f"{address}:5413", f"{address}:{port}")
-        self.servers = {address: self.start(address, WEIR, "--host", address, "--port", str(port), "--alias", f"{address},*",
+        self.servers = {address: self.start(address, WEIR, "--host", address, "--port", str(port), "--alias",
+                                            f"{address},*",
                                             "--threads", "1", *self.options) for address, port in self.ports.items()}
         path = f"{self.folder.name}/haproxy.cfg"
         with open(path, "w") as file:
@@ -51,7 +55,8 @@ class Cluster:
         self.start("proxy", HAPROXY, "-db", "-f", path)
         for address in (*ADDRESSES, None):
             eventually(lambda: self.is_ready(address), seconds=60, what=f"{address or 'the proxy'} is ready")
-        eventually(lambda: set(self.answered_by({"x-session-id": f"begin-{i}"}) for i in range(30)) == set(ADDRESSES), seconds=60,
+        eventually(lambda: set(self.answered_by({"x-session-id": f"begin-{i}"}) for i in range(30)) == set(ADDRESSES),
+                   seconds=60,
                    what="the proxy knows all three")
 
     def __exit__(self, *failure):
@@ -93,7 +98,8 @@ class Cluster:
 
     def load(self, *options):
         path = f"{self.folder.name}/load.json"
-        done = subprocess.run([LOAD, "--port", str(self.port), "--model", "any", "--json", path, *options], capture_output=True, text=True)
+        done = subprocess.run([LOAD, "--port", str(self.port), "--model", "any", "--json", path, *options],
+                              capture_output=True, text=True)
         with open(path) as file:
             return json.load(file), done.stdout
 
@@ -109,7 +115,8 @@ def round_robin(text):
 class Proxy(unittest.TestCase):
     def test_conversations_find_what_they_have_said_before(self):
         # 49 are no multiple of three: else the turns of a conversation would meet the same server by arithmetic.
-        work = ["--sessions", "49", "--turns", "3", "--clients", "7", "--requests", "21", "--prompt-words", "90:110", "--output-tokens", "2:4"]
+        work = ["--sessions", "49", "--turns", "3", "--clients", "7", "--requests", "21", "--prompt-words", "90:110",
+                "--output-tokens", "2:4"]
         found = {}
         for name, edit in (("round robin", round_robin), ("affinity", lambda text: text)):
             with Cluster(edit=edit) as cluster:
@@ -136,7 +143,8 @@ class Proxy(unittest.TestCase):
                     chosen[name] = servers.pop()
                 self.assertEqual(len(set(chosen.values())), 3, f"{header}: all on {set(chosen.values())}")
             # A key does not matter beside a session.
-            self.assertEqual(len({cluster.answered_by({"x-session-id": "s", "Authorization": f"Bearer {i}"}) for i in range(8)}), 1)
+            self.assertEqual(len({cluster.answered_by({"x-session-id": "s",
+                                                       "Authorization": f"Bearer {i}"}) for i in range(8)}), 1)
 
             # Its place and its queue are taken: another answers, at once.
             home = cluster.answered_by({"x-session-id": "s"})
@@ -154,7 +162,8 @@ class Proxy(unittest.TestCase):
         """With a stream that goes on until the test ends."""
         connection = http.client.HTTPConnection(address, cluster.ports[address], timeout=120)
         self.addCleanup(connection.close)
-        connection.request("POST", "/v1/chat/completions", json.dumps({**CHAT, "max_tokens": 1900, "ignore_eos": True, "stream": True}),
+        connection.request("POST", "/v1/chat/completions",
+                           json.dumps({**CHAT, "max_tokens": 1900, "ignore_eos": True, "stream": True}),
                            {"Content-Type": "application/json"})
         self.assertEqual(connection.getresponse().status, 200)
 
@@ -162,7 +171,8 @@ class Proxy(unittest.TestCase):
         with Cluster("--drain-delay", "2") as cluster:
             result = []
             load = threading.Thread(target=lambda: result.append(cluster.load(
-                "--sessions", "120", "--turns", "4", "--clients", "8", "--requests", "250", "--prompt-words", "6:12", "--output-tokens", "2:6")))
+                "--sessions", "120", "--turns", "4", "--clients", "8", "--requests", "250", "--prompt-words", "6:12",
+                "--output-tokens", "2:6")))
             load.start()
             leaving = ADDRESSES[1]
 

@@ -1,6 +1,6 @@
-"""Coding agents of npm (agents/package.json, exact versions) against the real server: each calls one of its tools and sends the result
-back. A proxy makes the tiny model call it (forcing_proxy.py). What the agents send is also kept as requests (tests/data/agents), for
-agents_test.py, which needs no npm."""
+"""Coding agents of npm (agents/package.json, exact versions) against the real server: each calls one of its tools and
+sends the result back. A proxy makes the tiny model call it (forcing_proxy.py). What the agents send is also kept as
+requests (tests/data/agents), for agents_test.py, which needs no npm."""
 import json, os, re, subprocess, sys, tempfile, unittest
 
 from forcing_proxy import ForcingProxy
@@ -25,9 +25,11 @@ command = "{python}"
 args = ["{sums}"]
 default_tools_approval_mode = "approve"
 """
-OPENCODE = {"$schema": "https://opencode.ai/config.json", "model": f"weir/{MODEL}", "small_model": f"weir/{MODEL}", "autoupdate": False,
+OPENCODE = {"$schema": "https://opencode.ai/config.json", "model": f"weir/{MODEL}", "small_model": f"weir/{MODEL}",
+            "autoupdate": False,
             "share": "disabled",
-            "provider": {"weir": {"npm": "@ai-sdk/openai-compatible", "name": "Weir", "options": {"baseURL": "", "apiKey": "none"},
+            "provider": {"weir": {"npm": "@ai-sdk/openai-compatible", "name": "Weir",
+                                  "options": {"baseURL": "", "apiKey": "none"},
                                   "models": {MODEL: {"name": MODEL, "limit": {"context": 32768, "output": 2048}}}}}}
 CONTINUE = """name: weir
 version: 1.0.0
@@ -42,9 +44,12 @@ models:
     capabilities: [tool_use]
 """
 # Nobody is to be told, asked for a newer version, or sent anything.
-SILENT = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1",
-          "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-          "CONTINUE_TELEMETRY_ENABLED": "0", "QWEN_TELEMETRY_ENABLED": "0", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1", "NO_UPDATE_NOTIFIER": "1",
+SILENT = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
+          "DISABLE_AUTOUPDATER": "1",
+          "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+          "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+          "CONTINUE_TELEMETRY_ENABLED": "0", "QWEN_TELEMETRY_ENABLED": "0", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
+          "NO_UPDATE_NOTIFIER": "1",
           "DO_NOT_TRACK": "1", "CI": "1"}
 
 
@@ -57,7 +62,8 @@ def trimmed(value, home):
         return [trimmed(element, home) for element in value]
     if not isinstance(value, str):
         return value
-    value = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "00000000-0000-0000-0000-000000000000", value.replace(home, "/home/user"))
+    value = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "00000000-0000-0000-0000-000000000000",
+                   value.replace(home, "/home/user"))
     return value if len(value) <= 60 else "A text that was longer."
 
 
@@ -88,8 +94,10 @@ class CodingAgents(unittest.TestCase):
     def round_trip(self, proxy, command, expected, environment=None):
         """Runs an agent; its tool was called once, and what came of it holds `expected`."""
         binaries = f"{self.packages}/node_modules/node/bin:{self.packages}/node_modules/.bin"
-        done = subprocess.run(command, cwd=self.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=SECONDS, env={"PATH": f"{binaries}:{os.environ['PATH']}", "HOME": self.home.name, "TMPDIR": self.home.name,
+        done = subprocess.run(command, cwd=self.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True,
+                              timeout=SECONDS, env={"PATH": f"{binaries}:{os.environ['PATH']}", "HOME": self.home.name,
+                                                    "TMPDIR": self.home.name,
                                                     "LANG": "C.UTF-8", **SILENT, **(environment or {})})
         seen = [path for path, _ in proxy.seen]
         self.record(proxy)
@@ -104,8 +112,10 @@ class CodingAgents(unittest.TestCase):
         if folder := os.environ.get("WEIR_RECORD_AGENTS"):
             requests = [{"path": path, "body": trimmed(body, self.home.name)} for path, body in proxy.seen]
             with open(f"{folder}/{self.id().split('.test_')[-1]}.json", "w") as file:
-                call = {"tool": proxy.tool, "namespace": proxy.namespace, "arguments": trimmed(proxy.arguments, self.home.name)}
-                file.write(json.dumps(call)[:-1] + ', "requests": [\n' + ",\n".join(map(json.dumps, requests)) + "\n]}\n")
+                call = {"tool": proxy.tool, "namespace": proxy.namespace,
+                        "arguments": trimmed(proxy.arguments, self.home.name)}
+                file.write(json.dumps(call)[:-1] + ', "requests": [\n' + ",\n".join(map(json.dumps,
+                                                                                        requests)) + "\n]}\n")
 
     def codex(self, proxy, expected, more=""):
         self.write(".codex/config.toml", CODEX.format(model=MODEL, url=proxy.url) + more)
@@ -128,7 +138,8 @@ class CodingAgents(unittest.TestCase):
 
     def test_claude_code(self):
         with ForcingProxy(self.server, "Read", {"file_path": self.note}) as proxy:
-            self.round_trip(proxy, ["claude", "-p", "Which word is in note.txt?", "--model", MODEL, "--allowedTools", "Read"], WORD,
+            self.round_trip(proxy, ["claude", "-p", "Which word is in note.txt?", "--model", MODEL, "--allowedTools",
+                                    "Read"], WORD,
                             {"ANTHROPIC_BASE_URL": proxy.url, "ANTHROPIC_AUTH_TOKEN": "none"})
 
     def test_opencode(self):
@@ -144,7 +155,8 @@ class CodingAgents(unittest.TestCase):
 
     def test_qwen_code(self):
         with ForcingProxy(self.server, "read_file", {"file_path": self.note}) as proxy:
-            self.round_trip(proxy, ["qwen", "-p", "Which word is in note.txt?", "--yolo", "--auth-type", "openai"], WORD,
+            self.round_trip(proxy, ["qwen", "-p", "Which word is in note.txt?", "--yolo", "--auth-type", "openai"],
+                            WORD,
                             {"OPENAI_BASE_URL": f"{proxy.url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": MODEL})
 
 

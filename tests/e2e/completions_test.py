@@ -1,4 +1,5 @@
-"""Text completions of the real server: prompts scored as evaluation harnesses ask for it, in any company; best_of; no infill."""
+"""Text completions of the real server: prompts scored as evaluation harnesses ask for it, in any company; best_of; no
+infill."""
 import threading, unittest
 
 from weir_server import Server
@@ -8,7 +9,8 @@ PROMPT = "Once upon a time there was a small boat that"
 
 
 def scores(server, prompt, **more):
-    answer = server.post("/v1/completions", {**MODEL, "prompt": prompt, "echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0, **more})
+    answer = server.post("/v1/completions", {**MODEL, "prompt": prompt, "echo": True, "logprobs": 1, "max_tokens": 1,
+                                             "temperature": 0, **more})
     return [choice["logprobs"] for choice in sorted(answer["choices"], key=lambda c: c["index"])]
 
 
@@ -16,7 +18,8 @@ class Completions(unittest.TestCase):
     def test_a_text_is_worth_the_same_read_and_written(self):
         # Prompts and answers share one arithmetic only with --compute exact.
         with Server("--compute", "exact") as server:
-            written = server.post("/v1/completions", {**MODEL, "prompt": PROMPT, "max_tokens": 60, "temperature": 0.7, "seed": 5,
+            written = server.post("/v1/completions", {**MODEL, "prompt": PROMPT, "max_tokens": 60, "temperature": 0.7,
+                                                      "seed": 5,
                                                       "logprobs": 3, "min_tokens": 60})["choices"][0]
             text = PROMPT + written["text"]
             tokens = server.post("/tokenize", {"prompt": text})["tokens"]
@@ -24,7 +27,8 @@ class Completions(unittest.TestCase):
             self.assertIsNone(read["token_logprobs"][0])
             self.assertEqual(len(read["tokens"]), len(tokens))
             count = len(tokens) - 60
-            self.assertEqual(read["tokens"][count:], written["logprobs"]["tokens"], "the text tokenises as it was written")
+            self.assertEqual(read["tokens"][count:], written["logprobs"]["tokens"],
+                             "the text tokenises as it was written")
             self.assertEqual(read["token_logprobs"][count:], written["logprobs"]["token_logprobs"])
             self.assertEqual(read["top_logprobs"][count:], written["logprobs"]["top_logprobs"])
             self.assertEqual("".join(read["tokens"]), text)
@@ -48,7 +52,8 @@ class Completions(unittest.TestCase):
                 thread.join()
             for found in together:
                 self.assertEqual(found, alone)
-            events = server.stream("/v1/completions", {**MODEL, "prompt": texts[-1], "echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0})
+            events = server.stream("/v1/completions", {**MODEL, "prompt": texts[-1], "echo": True, "logprobs": 1,
+                                                       "max_tokens": 1, "temperature": 0})
             streamed = [x for e in events for c in e["choices"] if c["logprobs"] for x in c["logprobs"]["token_logprobs"]]
             self.assertEqual(streamed, alone[-1]["token_logprobs"])
 

@@ -50,7 +50,8 @@ class Cors(unittest.TestCase):
         self.assertEqual(fetch("/v1/models", headers={"Authorization": KEY["Authorization"]}).status, 200)
         self.assertEqual(fetch("/v1/responses/resp_none", "DELETE", KEY).status, 404)
         self.assertEqual(fetch("/health").status, 200)
-        self.assertEqual(fetch("/v1/messages", "POST", {**KEY, "anthropic-version": "2023-06-01"}, json.dumps(CHAT)).status, 200)
+        self.assertEqual(fetch("/v1/messages", "POST", {**KEY, "anthropic-version": "2023-06-01"},
+                               json.dumps(CHAT)).status, 200)
         # Errors: of keys, of routes, of fields, of a type that needs no preflight, and those that HTTP itself makes.
         for status, path, method, headers, body in (
                 (401, "/v1/models", "GET", {}, None),
@@ -77,7 +78,8 @@ class Cors(unittest.TestCase):
                 Page("https://chat.example", connect_to(server)).fetch("/health", credentials="include")
 
     def test_named_origins_may_do_everything_and_others_nothing(self):
-        with KeyFile() as keys, Server("--cors", "https://a.example,http://localhost:3000", "--api-key-file", keys) as server:
+        with KeyFile() as keys, Server("--cors", "https://a.example,http://localhost:3000", "--api-key-file",
+                                       keys) as server:
             for origin in ("https://a.example", "http://localhost:3000"):
                 for credentials in ("include", "same-origin"):
                     self.check_everything(Page(origin, connect_to(server)), credentials)
@@ -97,8 +99,10 @@ class Cors(unittest.TestCase):
                     Page("https://chat.example", connect_to(server)).fetch(*arguments)
 
     def test_origins_that_no_browser_sends_stop_the_start(self):
-        for origin in ("https://a.example/", "a.example", "https://A.example", "https://a.example:443", "null", "https://*.example"):
-            done = subprocess.run([os.environ["WEIR_BINARY"], "--cors", origin], capture_output=True, text=True, timeout=60)
+        for origin in ("https://a.example/", "a.example", "https://A.example", "https://a.example:443", "null",
+                       "https://*.example"):
+            done = subprocess.run([os.environ["WEIR_BINARY"], "--cors", origin], capture_output=True, text=True,
+                                  timeout=60)
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"--cors: expected '*', or origins as browsers send them", done.stderr)
             self.assertIn(f"found '{origin}'", done.stderr)

@@ -7,12 +7,14 @@ from weir_server import SOURCE, Server, eventually
 
 SERVED = f"{SOURCE}/models/weir-tiny-moe"
 PATH = "/v1/chat/completions"
-BODY = {"model": "default", "messages": [{"role": "user", "content": "Tell me a story about the sea."}], "max_tokens": 12,
+BODY = {"model": "default", "messages": [{"role": "user", "content": "Tell me a story about the sea."}],
+        "max_tokens": 12,
         "temperature": 0, "ignore_eos": True}
 LONG = {**BODY, "max_tokens": 1900}
 # Its weights are bf16: they are used where the file is mapped.
 CONFIG = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 64, "intermediate_size": 256,
-          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 8192,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+          "vocab_size": 8192,
           "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "rope_scaling": None,
           "hidden_act": "silu", "attention_bias": False, "tie_word_embeddings": False, "use_sliding_window": False,
           "bos_token_id": 8185, "eos_token_id": 8187, "torch_dtype": "bfloat16"}
@@ -82,7 +84,8 @@ class Mapped(Folder):
             self.assert_error(server.request("GET", path), 503, "files were changed while it was served")
         for _ in range(3):
             self.assert_error(server.request("POST", PATH, BODY), 503, re.escape(self.weights), pattern, "restart")
-        self.assert_error(server.request("POST", "/v1/embeddings", {"model": "default", "input": "the sea"}), 503, pattern)
+        self.assert_error(server.request("POST", "/v1/embeddings", {"model": "default", "input": "the sea"}), 503,
+                          pattern)
         server.get("/metrics")
         server.get("/v1/models")
         self.assert_idle(server)
@@ -161,7 +164,8 @@ class NoNumbers(Folder):
                                        ("/v1/completions", {**prompts, "echo": True, "logprobs": 2, "max_tokens": 0})):
                         self.assert_error(server.request("POST", path, body), 500, "finite numbers")
                     if damaged != "lm_head.weight":
-                        self.assert_error(server.request("POST", "/v1/embeddings", {"model": "default", "input": "the sea"}),
+                        self.assert_error(server.request("POST", "/v1/embeddings",
+                                                         {"model": "default", "input": "the sea"}),
                                           500, "finite numbers")
                     status, _, data = server.request("POST", PATH, {**BODY, "stream": True})
                     events = [e for e in data.decode().split("\n\n") if e.strip()]

@@ -1,5 +1,5 @@
-"""A Debian 12 of its own in a folder, for tests that install into it. Needs root. WEIR_DEBIAN_ROOT names one that is there already, which is
-copied; else debootstrap makes it. Packages come from where this system's apt takes them."""
+"""A Debian 12 of its own in a folder, for tests that install into it. Needs root. WEIR_DEBIAN_ROOT names one that is
+there already, which is copied; else debootstrap makes it. Packages come from where this system's apt takes them."""
 import os, shutil, subprocess, tempfile
 
 
@@ -7,7 +7,8 @@ def reason_against():
     """Why there can be none here; empty: there can."""
     if os.getuid() != 0:
         return "only root can make a root of another system"
-    if not os.environ.get("WEIR_DEBIAN_ROOT") and not shutil.which("debootstrap", path=os.environ["PATH"] + ":/usr/sbin"):
+    if not os.environ.get("WEIR_DEBIAN_ROOT") and not shutil.which("debootstrap",
+                                                                   path=os.environ["PATH"] + ":/usr/sbin"):
         return "debootstrap is not installed, and WEIR_DEBIAN_ROOT names no Debian 12"
     with open("/proc/self/status") as status:
         capabilities = int(next(line for line in status if line.startswith("CapEff:")).split()[1], 16)
@@ -48,8 +49,10 @@ class Root:
             # What is mounted there stays there.
             subprocess.run(["cp", "-a", "-x", "--reflink=auto", known, self.path], check=True)
         else:
-            subprocess.run(["debootstrap", "--variant=minbase", "bookworm", self.path, *filter(None, [mirror()])], check=True,
-                           stdout=subprocess.DEVNULL, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+            subprocess.run(["debootstrap", "--variant=minbase", "bookworm", self.path, *filter(None, [mirror()])],
+                           check=True,
+                           stdout=subprocess.DEVNULL,
+                           env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
         shutil.rmtree(self.path + "/etc/apt")
         shutil.copytree("/etc/apt", self.path + "/etc/apt", symlinks=True)
         if os.path.exists("/usr/share/keyrings"):
@@ -78,12 +81,14 @@ class Root:
         return ["chroot", *([f"--userspec={user}"] if user else []), self.path, *words]
 
     def environment(self, more=None):
-        return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
+        return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
+                "LANG": "C.UTF-8",
                 "DEBIAN_FRONTEND": "noninteractive", **(more or {})}
 
     def run(self, script, user=None, environment=None, folder="/", check=True):
         """What it prints on both outputs."""
-        done = subprocess.run(self.command(["/bin/sh", "-ec", f"cd {folder}\n{script}"], user), env=self.environment(environment),
+        done = subprocess.run(self.command(["/bin/sh", "-ec", f"cd {folder}\n{script}"], user),
+                              env=self.environment(environment),
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if check and done.returncode != 0:
             raise AssertionError(f"{script}: {done.returncode}\n{done.stdout[-6000:]}")
@@ -103,7 +108,8 @@ class Root:
     def files(self):
         """Of the system, with type, mode and owner; not what apt and the kernel keep beside."""
         found = {}
-        beside = ("/proc", "/dev", "/sys", "/tmp", "/run", "/var/cache/apt", "/var/lib/apt", "/var/log", "/var/cache/debconf", "/var/lib/dpkg")
+        beside = ("/proc", "/dev", "/sys", "/tmp", "/run", "/var/cache/apt", "/var/lib/apt", "/var/log",
+                  "/var/cache/debconf", "/var/lib/dpkg")
         for folder, folders, names in os.walk(self.path):
             inside = folder[len(self.path):] or "/"
             folders[:] = [name for name in folders if os.path.join(inside, name) not in beside]

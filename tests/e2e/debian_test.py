@@ -1,5 +1,6 @@
-"""The package in a fresh Debian 12: installed, served, purged, with nothing left; and the container file's stages, replayed instruction by
-instruction in such systems, as there is no Docker here. Minutes, and packages from the network: ctest -L long, as root."""
+"""The package in a fresh Debian 12: installed, served, purged, with nothing left; and the container file's stages,
+replayed instruction by instruction in such systems, as there is no Docker here. Minutes, and packages from the network:
+ctest -L long, as root."""
 import glob, http.client, json, os, re, shlex, shutil, signal, socket, subprocess, sys, tempfile, time, unittest
 
 from debian_root import Root, reason_against
@@ -29,7 +30,8 @@ class Running:
 
     def __init__(self, root, words, port, user=None, environment=None, folder="/"):
         script = f"cd {folder}; exec " + shlex.join(words)
-        self.process = subprocess.Popen(root.command(["/bin/sh", "-c", script], user), env=root.environment(environment),
+        self.process = subprocess.Popen(root.command(["/bin/sh", "-c", script], user),
+                                        env=root.environment(environment),
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.port = port
 
@@ -66,7 +68,8 @@ class Package(Base):
             if 'VERSION_ID="12"' not in file.read():
                 self.skipTest("the build is not of Debian 12")
         folder = self.enterContext(tempfile.TemporaryDirectory())
-        done = subprocess.run(["cpack", "--config", BUILD + "/CPackConfig.cmake", "-B", folder], capture_output=True, text=True)
+        done = subprocess.run(["cpack", "--config", BUILD + "/CPackConfig.cmake", "-B", folder], capture_output=True,
+                              text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         (package,) = glob.glob(folder + "/weir_*.deb")
         return package
@@ -87,8 +90,10 @@ class Package(Base):
         depends = root.run("dpkg-query -W -f '${Depends}' weir")
         for library in ("libuv1", "libssl3", "libcurl4", "libpcre2-8-0", "liburing2", "libmimalloc2.0", "libc6"):
             self.assertIn(library, depends)
-        for path in ("/usr/share/man/man1/weir.1", "/usr/share/bash-completion/completions/weir", "/usr/share/zsh/vendor-completions/_weir",
-                     "/usr/share/fish/vendor_completions.d/weir.fish", "/lib/systemd/system/weir.service", "/lib/systemd/system/weir.socket",
+        for path in ("/usr/share/man/man1/weir.1", "/usr/share/bash-completion/completions/weir",
+                     "/usr/share/zsh/vendor-completions/_weir",
+                     "/usr/share/fish/vendor_completions.d/weir.fish", "/lib/systemd/system/weir.service",
+                     "/lib/systemd/system/weir.socket",
                      "/usr/share/doc/weir/docs/packages.md", "/usr/share/doc/weir/examples/kubernetes/deployment.yaml"):
             self.assertEqual(root.run(f"ls {path} {path}.gz 2>/dev/null | wc -l").strip(), "1", path)
         self.assertRegex(root.run("weir --version"), r"^weir [0-9.]+ \(")
@@ -113,7 +118,8 @@ class Package(Base):
         root.run("dpkg --force-confold -i /tmp/weir.deb")
         self.assertIn("max-tokens = 7", root.run("cat /etc/weir/weir.conf"))
         self.assertIn("sk-mine", root.run("cat /etc/weir/keys"))
-        root.run("install -d -o weir /var/cache/weir/huggingface; touch /var/cache/weir/huggingface/model; install -d -o weir /var/lib/weir")
+        root.run("install -d -o weir /var/cache/weir/huggingface; touch /var/cache/weir/huggingface/model; install -d "
+                 "-o weir /var/lib/weir")
         root.run("apt-get remove -y -qq weir")
         self.assertIn("sk-mine", root.run("cat /etc/weir/keys"))
         root.run("apt-get purge -y -qq weir")
@@ -139,7 +145,8 @@ class Container(Base):
     def sources(self):
         """The checkout as Docker would see it: what git knows or would know."""
         folder = self.enterContext(tempfile.TemporaryDirectory())
-        names = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True,
+        names = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                               capture_output=True,
                                text=True, check=True).stdout.split("\0")
         for name in filter(None, names):
             if os.path.lexists(f"{SOURCE}/{name}"):
@@ -199,9 +206,11 @@ class Container(Base):
                                            capture_output=True).returncode, 0)
         with Running(root, image["ENTRYPOINT"], port, user, environment, image["folder"]):
             self.assertEqual(request(port, "POST", "/v1/chat/completions", CHAT)[0], 200)
-            subprocess.run(root.command(image["HEALTHCHECK"], user), env=root.environment(environment), check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(root.command(image["HEALTHCHECK"], user), env=root.environment(environment), check=True,
+                           stdout=subprocess.DEVNULL)
             # Only the volume is the user's.
-            writable = root.run("find / -xdev -writable -not -type l -not -path '/tmp*' -not -path '/var/tmp*' -not -path '/dev/*' "
+            writable = root.run("find / -xdev -writable -not -type l -not -path '/tmp*' -not -path '/var/tmp*' -not "
+                                "-path '/dev/*' "
                                 "-not -path '/proc/*' -not -path '/run/lock*' 2>/dev/null || true", user=user).split()
             self.assertEqual([path for path in writable if not path.startswith("/cache")], [])
         print("the image's packages:", len(root.run("dpkg-query -W -f '${Package}\\n'").split()))

@@ -1,5 +1,5 @@
-"""The prompt cache on disk: after a restart a prompt is read instead of computed, and the answer is the same to the bit;
-what changes an answer, or is another caller's, is not shared; `weir cache`."""
+"""The prompt cache on disk: after a restart a prompt is read instead of computed, and the answer is the same to the
+bit; what changes an answer, or is another caller's, is not shared; `weir cache`."""
 import json, os, shutil, signal, stat, subprocess, tempfile, time, unittest
 
 import family_model
@@ -201,7 +201,8 @@ class DiskCache(unittest.TestCase):
         told = lambda family: subprocess.run([WEIR, "info", "--model", f"{family_model.FAMILIES}/{family}"],
                                              capture_output=True, text=True).stdout
         self.assertRegex(told("mamba2_biased"),
-                         r"prompt cache on disk: off \(--disk-cache SIZE\): \S+ \w+ a token, and \S+ \w+ for each end of a prompt or")
+                         r"prompt cache on disk: off \(--disk-cache SIZE\): \S+ \w+ a token, and \S+ \w+ for each end "
+                         r"of a prompt or")
         self.assertIn("for each end of a prompt or an answer", told("gpt_oss"))
         self.assertNotIn("for each end", told("llama"))
 

@@ -66,7 +66,8 @@ class Embeddings(unittest.TestCase):
                     found[i] = embed(server, inputs, encoding_format="base64" if i % 2 else "float")
 
                 def chat(i):
-                    server.post("/v1/chat/completions", {"messages": CASES[i % len(CASES)]["messages"], "max_tokens": 100})
+                    server.post("/v1/chat/completions",
+                                {"messages": CASES[i % len(CASES)]["messages"], "max_tokens": 100})
 
                 threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
                 threads += [threading.Thread(target=chat, args=(i,)) for i in range(8)]
@@ -84,7 +85,8 @@ class Embeddings(unittest.TestCase):
     def test_a_client_that_is_alone_gets_all_that_is_promised(self):
         """2,048 texts, and again at once, whatever the queue; of a real width with little memory."""
         folder = os.environ.get("WEIR_MODELS", f"{SOURCE}/../shared/models") + "/smollm2-135m-instruct-4bit"
-        settings = [(("--queue", "16"), 256)] + [(("--model", folder, "--mem-limit", "2G"), 576)] * os.path.exists(folder)
+        settings = [(("--queue", "16"), 256)] + [(("--model", folder, "--mem-limit", "2G"),
+                                                  576)] * os.path.exists(folder)
         inputs = [[300 + i % 90, 500 + i // 90] for i in range(2048)]
         for arguments, width in settings:
             with self.subTest(arguments), Server(*arguments) as server:
@@ -107,7 +109,8 @@ class Embeddings(unittest.TestCase):
 
         with Server() as server:
             def run(address, path, data, found):
-                connection = http.client.HTTPConnection(server.host, server.port, timeout=60, source_address=(address, 0))
+                connection = http.client.HTTPConnection(server.host, server.port, timeout=60,
+                                                        source_address=(address, 0))
                 while time.time() < ends:
                     connection.request("POST", path, data, {"Content-Type": "application/json"})
                     answer = connection.getresponse()
@@ -117,8 +120,10 @@ class Embeddings(unittest.TestCase):
 
             short = json.dumps({"prompt": "The sea", "max_tokens": 4})
             embedded = []
-            threads = [threading.Thread(target=run, args=(f"127.0.0.{i}", "/v1/embeddings", body, embedded)) for i in range(1, 9)]
-            threads += [threading.Thread(target=run, args=("127.0.0.9", "/v1/completions", short, statuses)) for _ in range(2)]
+            threads = [threading.Thread(target=run,
+                                        args=(f"127.0.0.{i}", "/v1/embeddings", body, embedded)) for i in range(1, 9)]
+            threads += [threading.Thread(target=run,
+                                         args=("127.0.0.9", "/v1/completions", short, statuses)) for _ in range(2)]
             for thread in threads:
                 thread.start()
             for thread in threads:

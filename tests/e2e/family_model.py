@@ -30,7 +30,8 @@ def write(family, folder):
     levels = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
                  "pre_tokenizer": levels, "post_processor": None, "decoder": levels,
-                 "model": {"type": "BPE", "vocab": {letter: i for i, letter in enumerate(byte_letters())}, "merges": []}}
+                 "model": {"type": "BPE", "vocab": {letter: i for i, letter in enumerate(byte_letters())},
+                           "merges": []}}
     for name, text in (("config", config), ("tokenizer", tokenizer), ("tokenizer_config", {"chat_template": TEMPLATE})):
         with open(f"{folder}/{name}.json", "w") as file:
             json.dump(text, file)

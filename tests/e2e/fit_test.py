@@ -35,7 +35,8 @@ class Verdicts(unittest.TestCase):
     def test_are_what_loading_does_at_twelve_limits(self):
         found = boundaries(fitting.TINY, 120, 600, 40)
         self.assertGreaterEqual(len(found), 2, found)
-        limits = sorted({mib + more for mib in found for more in (-1, 0)} | {120, 160, 200, 250, 300, 400, 500, 600})[:12]
+        limits = sorted({mib + more for mib in found for more in (-1,
+                                                                  0)} | {120, 160, 200, 250, 300, 400, 500, 600})[:12]
         verdicts = []
         for mib in limits:
             with self.subTest(mib=mib):
@@ -72,7 +73,8 @@ class Speeds(unittest.TestCase):
     def test_are_told_after_a_calibration(self):
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "XDG_CACHE_HOME": cache}
-            run = lambda *words: subprocess.run([WEIR, *words], capture_output=True, text=True, env=environment, check=True).stdout
+            run = lambda *words: subprocess.run([WEIR, *words], capture_output=True, text=True, env=environment,
+                                                check=True).stdout
             self.assertIsNone(json.loads(run("info", "--json"))["speed"])
             self.assertIn("weir calibrate", run("info"))
             self.assertRegex(run("calibrate"), r"read [\d.]+ GB/s, int8 [\d.]+ TOPS")
@@ -139,7 +141,8 @@ class AtTheHub(unittest.TestCase):
     def test_of_gguf_files_too(self):
         name = f"{self.folder}/tiny"
         os.mkdir(name)
-        made = subprocess.run([f"{SOURCE}/tools/to_gguf", f"{FAMILIES}/llama", f"{name}/tiny-Q8_0.gguf"], capture_output=True, text=True)
+        made = subprocess.run([f"{SOURCE}/tools/to_gguf", f"{FAMILIES}/llama", f"{name}/tiny-Q8_0.gguf"],
+                              capture_output=True, text=True)
         if made.returncode != 0:
             self.skipTest(f"tools/to_gguf: {made.stderr.strip().splitlines()[-1]}")
         self.add(name)
@@ -149,7 +152,8 @@ class AtTheHub(unittest.TestCase):
         self.assert_only_headers_came()
 
     def test_longer_headers_take_a_second_request(self):
-        config = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "vocab_size": 64, "hidden_size": 64,
+        config = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "vocab_size": 64,
+                  "hidden_size": 64,
                   "intermediate_size": 64, "num_hidden_layers": 8, "num_attention_heads": 2, "num_key_value_heads": 1,
                   "head_dim": 32, "hidden_act": "silu", "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
                   "rope_theta": 1e6, "moe_intermediate_size": 32, "num_experts": 128, "num_experts_per_tok": 4,
@@ -174,7 +178,8 @@ class AtTheHub(unittest.TestCase):
         name = self.add(fitting.TINY)
         files = {path: file.data for path, file in self.hub.models[name].files.items()}
         weights = files["model.safetensors"]
-        broken = {"length": struct.pack("<Q", 1 << 60) + weights[8:], "cut": weights[:-1], "tensor": weights.replace(b"q_proj", b"r_proj"),
+        broken = {"length": struct.pack("<Q", 1 << 60) + weights[8:], "cut": weights[:-1],
+                  "tensor": weights.replace(b"q_proj", b"r_proj"),
                   "json": weights[:8] + b"[" + weights[9:]}
         for what, data in broken.items():
             with self.subTest(what):
@@ -227,13 +232,15 @@ class AtTheHub(unittest.TestCase):
 
 class Catalogue(unittest.TestCase):
     def test_is_what_the_planner_computes(self):
-        done = subprocess.run([f"{SOURCE}/tools/make_catalogue", "--weir", WEIR, "--check"], capture_output=True, text=True)
+        done = subprocess.run([f"{SOURCE}/tools/make_catalogue", "--weir", WEIR, "--check"], capture_output=True,
+                              text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_is_searched_without_a_network(self):
         with tempfile.TemporaryDirectory() as home:
             environment = {**os.environ, "HF_HOME": home, "HF_HUB_OFFLINE": "1"}
-            run = lambda *words: subprocess.run([WEIR, "search", *words], capture_output=True, text=True, env=environment, check=True).stdout
+            run = lambda *words: subprocess.run([WEIR, "search", *words], capture_output=True, text=True,
+                                                env=environment, check=True).stdout
             self.assertGreater(len(run().splitlines()), 40)
             found = json.loads(run("qwen3 8b 4bit", "--json"))
             self.assertEqual([hit["id"] for hit in found["models"]], ["mlx-community/Qwen3-8B-4bit"])
@@ -249,12 +256,14 @@ class MakeCatalogue(unittest.TestCase):
         with Hub() as hub, tempfile.TemporaryDirectory() as folder:
             there = hub.add(form["id"], {"config.json": json.dumps(model["config"]).encode()})
             weights = {"type": "file", "path": "model.safetensors", "size": form["bytes"] + 30_000, "oid": "0" * 40}
-            there.tree = [file.entry() for file in there.files.values()] + [weights, {**weights, "path": "onnx/model.onnx"}]
+            there.tree = [file.entry() for file in there.files.values()] + [weights,
+                                                                            {**weights, "path": "onnx/model.onnx"}]
 
             def make(*more):
                 command = [f"{SOURCE}/tools/make_catalogue", "--weir", WEIR, "--hub", "--only", "SmolLM2 135M",
                            "--output", f"{folder}/made.json", *more]
-                done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **hub.environment(folder)})
+                done = subprocess.run(command, capture_output=True, text=True,
+                                      env={**os.environ, **hub.environment(folder)})
                 with open(f"{folder}/made.json") as file:
                     return done, next(m for m in json.load(file)["models"] if m["name"] == model["name"])
             done, made = make()

@@ -20,7 +20,8 @@ def info(folder, *options, before_start=None):
 
 
 def write_mixture(folder, layers=40, form="4-bit g64"):
-    """A mixture of experts, 2.3 GB of them with 40 layers, whose weights are zeros; it speaks the tiny model's tokens."""
+    """A mixture of experts, 2.3 GB of them with 40 layers, whose weights are zeros; it speaks the tiny model's
+    tokens."""
     with open(f"{TINY}/config.json") as file:
         vocab = json.load(file)["vocab_size"]
     config = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "vocab_size": vocab,

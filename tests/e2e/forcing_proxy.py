@@ -36,10 +36,13 @@ class Api:
 
 # An answer that ends: agents take one that is cut for a failure.
 DONE = {"tool_choice": "none", "guided_choice": ["Done."]}
-DONE_MESSAGE = {"tool_choice": {"type": "none"}, "output_config": {"format": {"type": "json_schema", "schema": {"const": "Done."}}}}
+DONE_MESSAGE = {"tool_choice": {"type": "none"},
+                "output_config": {"format": {"type": "json_schema", "schema": {"const": "Done."}}}}
 APIS = {
-    "/v1/responses": Api("max_output_tokens", "parameters", lambda space, name: {"type": "function", "name": name, **({"namespace": space} if space else {})}, DONE),
-    "/v1/chat/completions": Api("max_tokens", "parameters", lambda space, name: {"type": "function", "function": {"name": name}}, DONE),
+    "/v1/responses": Api("max_output_tokens", "parameters", lambda space,
+                         name: {"type": "function", "name": name, **({"namespace": space} if space else {})}, DONE),
+    "/v1/chat/completions": Api("max_tokens", "parameters", lambda space,
+                                name: {"type": "function", "function": {"name": name}}, DONE),
     "/v1/messages": Api("max_tokens", "input_schema", lambda space, name: {"type": "tool", "name": name}, DONE_MESSAGE),
 }
 
@@ -81,7 +84,8 @@ def force(api, body, name, arguments, namespace=None):
 
 
 class ForcingProxy:
-    """with ForcingProxy(server, "add", {"a": 1, "b": 2}, namespace="mcp__sums") as proxy: ... proxy.url, proxy.results, proxy.failures"""
+    """with ForcingProxy(server, "add", {"a": 1, "b": 2}, namespace="mcp__sums") as proxy: ... proxy.url, proxy.results,
+    proxy.failures"""
 
     def __init__(self, server, tool, arguments, namespace=None):
         self.server, self.tool, self.arguments, self.namespace = server, tool, arguments, namespace

@@ -4,11 +4,13 @@ import json, os, subprocess, tempfile, threading, time, unittest
 from weir_server import Server, WEIR, eventually
 
 CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "ignore_eos": True}
-PATHS = ("/v1/models", "/v1/models/weir-tiny-moe", "/slots", "/metrics", "/props", "/health", "/ready", "/", "/openapi.json", "/nowhere")
+PATHS = ("/v1/models", "/v1/models/weir-tiny-moe", "/slots", "/metrics", "/props", "/health", "/ready", "/",
+         "/openapi.json", "/nowhere")
 
 
 def wire(method, path, headers, body=b""):
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers), f"Content-Length: {len(body)}"]
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers),
+             f"Content-Length: {len(body)}"]
     return ("\r\n".join(lines) + "\r\nConnection: close\r\n\r\n").encode() + body
 
 
@@ -52,11 +54,13 @@ class Guard(unittest.TestCase):
 
     def test_its_own_names_are_served(self):
         with Server() as server:
-            for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}", "localhost", "weir.localhost", "[::1]:1",
+            for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}", "localhost", "weir.localhost",
+                         "[::1]:1",
                          "10.1.2.3:80", os.uname().nodename + ":5413", "host.docker.internal:5413"):
                 for path in PATHS[:4]:
                     self.assertEqual(exchange(server, "GET", path, [("Host", host)])[0], 200, host)
-                self.assertEqual(exchange(server, "POST", "/v1/chat/completions", [("Host", host)], json.dumps(CHAT).encode())[0], 200)
+                self.assertEqual(exchange(server, "POST", "/v1/chat/completions", [("Host", host)],
+                                          json.dumps(CHAT).encode())[0], 200)
             with server.socket() as s:
                 s.sendall(b"GET /health HTTP/1.0\r\n\r\n")
                 self.assertIn(b" 200 OK", s.recv(1 << 16))
@@ -78,7 +82,8 @@ class Guard(unittest.TestCase):
         with Server() as server:
             own = ("Host", f"127.0.0.1:{server.port}")
             # fetch(..., {mode: "no-cors", body: bytes}) asks nobody before, and sends no Content-Type.
-            attack = [own, ("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")]
+            attack = [own, ("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site"),
+                      ("Sec-Fetch-Mode", "no-cors")]
             message = self.check_refused(server, "POST", "/v1/chat/completions", attack, chat)
             self.assertIn("--cors https://evil.example", message)
             for headers in (attack[:2], [own, attack[2]], attack + [("Content-Type", "application/json")],
@@ -89,18 +94,22 @@ class Guard(unittest.TestCase):
                 self.check_refused(server, "DELETE", "/v1/responses/resp_0", headers)
             # Before the body: none of it comes.
             with server.socket() as s:
-                s.sendall(wire("POST", "/v1/chat/completions", attack)[:-len("Content-Length: 0\r\nConnection: close\r\n\r\n")]
+                s.sendall(wire("POST", "/v1/chat/completions",
+                               attack)[:-len("Content-Length: 0\r\nConnection: close\r\n\r\n")]
                           + b"Content-Length: 30000000\r\n\r\n")
                 self.assertIn(b" 403 Forbidden", s.recv(1 << 16))
             self.assertEqual(server.metric("vllm:prompt_tokens_total"), 0)
             # Its own page, and programs.
-            for headers in ([own], [own, ("Origin", f"http://127.0.0.1:{server.port}"), ("Sec-Fetch-Site", "same-origin")]):
-                status, text = exchange(server, "POST", "/v1/chat/completions", headers + [("Content-Type", "application/json")], chat)
+            for headers in ([own],
+                            [own, ("Origin", f"http://127.0.0.1:{server.port}"), ("Sec-Fetch-Site", "same-origin")]):
+                status, text = exchange(server, "POST", "/v1/chat/completions",
+                                        headers + [("Content-Type", "application/json")], chat)
                 self.assertEqual(status, 200, text)
             # What only looks is answered, without leave to read it.
             self.assertEqual(exchange(server, "GET", "/v1/models", attack)[0], 200)
         with Server("--cors", "https://evil.example") as server:
-            status, text = exchange(server, "POST", "/v1/chat/completions", attack + [("Content-Type", "application/json")], chat)
+            status, text = exchange(server, "POST", "/v1/chat/completions",
+                                    attack + [("Content-Type", "application/json")], chat)
             self.assertEqual(status, 200, text)
 
     def test_a_browser_says_what_it_sends(self):
@@ -111,9 +120,11 @@ class Guard(unittest.TestCase):
                             [own, ("Sec-Fetch-Site", "none")]):
                 message = self.check_refused(server, "POST", "/v1/chat/completions", headers, chat, 415)
                 self.assertEqual(message, "Unsupported content type: expected application/json, found none.")
-                status, _ = exchange(server, "POST", "/v1/chat/completions", headers + [("Content-Type", "application/json")], chat)
+                status, _ = exchange(server, "POST", "/v1/chat/completions",
+                                     headers + [("Content-Type", "application/json")], chat)
                 self.assertEqual(status, 200)
-            self.assertEqual(exchange(server, "POST", "/v1/chat/completions", [own], chat)[0], 200, "a program need not")
+            self.assertEqual(exchange(server, "POST", "/v1/chat/completions", [own], chat)[0], 200,
+                             "a program need not")
 
     def test_keys_protect_by_themselves(self):
         chat = json.dumps(CHAT).encode()
@@ -121,7 +132,8 @@ class Guard(unittest.TestCase):
             page = [("Host", "evil.example"), ("Origin", "https://evil.example"), ("Content-Type", "application/json")]
             for _ in range(2):
                 self.assertEqual(exchange(server, "POST", "/v1/chat/completions", page, chat)[0], 401)
-                self.assertEqual(exchange(server, "POST", "/v1/chat/completions", page + [("Authorization", "Bearer sk-one")], chat)[0], 200)
+                self.assertEqual(exchange(server, "POST", "/v1/chat/completions",
+                                          page + [("Authorization", "Bearer sk-one")], chat)[0], 200)
             eventually(lambda: server.logged().count("guard host 'evil.example'") == 1, what="said once")
             self.assertEqual(server.logged().count("guard"), 1)
 

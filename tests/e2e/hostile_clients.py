@@ -76,7 +76,9 @@ async def held(reader, writer, seconds):
 # --- The kinds. `size` scales how many connections each holds.
 
 async def unfinished_heads(client, size=1.0):
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"".join(b"x-%03d: %s\r\n" % (i, b"a" * 234) for i in range(250))
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"".join(b"x-%03d: %s\r\n" % (i,
+                                                                                                        b"a" * 234)
+                                                                                   for i in range(250))
 
     async def one():
         reader, writer = await client.open()
@@ -137,7 +139,8 @@ async def hopeless_grammars(client, size=1.0):
 async def abandoned_grammars(client, size=1.0):
     async def one():
         _, writer = await client.open()
-        writer.write(client.post("/v1/chat/completions", {**HOPELESS, "guided_regex": "(a|b)*a(a|b){20}y%d" % random.randrange(1 << 30)}))
+        writer.write(client.post("/v1/chat/completions",
+                                 {**HOPELESS, "guided_regex": "(a|b)*a(a|b){20}y%d" % random.randrange(1 << 30)}))
         await writer.drain()
         writer.transport.abort()
         await asyncio.sleep(0.1)
@@ -157,7 +160,8 @@ async def many_choices(client, size=1.0):
 
 async def early_priorities(client, size=1.0):
     async def one():
-        return await client.ask("/v1/completions", {"model": MODEL, "prompt": text(random.random(), 30), "max_tokens": 300,
+        return await client.ask("/v1/completions", {"model": MODEL, "prompt": text(random.random(), 30),
+                                                    "max_tokens": 300,
                                                     "ignore_eos": True, "priority": -2**31})
 
     await client.many(int(300 * size), one)
@@ -165,20 +169,23 @@ async def early_priorities(client, size=1.0):
 
 async def floods_of_embeddings(client, size=1.0):
     async def one():
-        return await client.ask("/v1/embeddings", {"model": MODEL, "input": [text(random.random(), 20) for _ in range(2048)]})
+        return await client.ask("/v1/embeddings",
+                                {"model": MODEL, "input": [text(random.random(), 20) for _ in range(2048)]})
 
     await client.many(max(1, int(4 * size)), one)
 
 
 async def long_prompts(client, size=1.0):
     async def one():
-        return await client.ask("/v1/completions", {"model": MODEL, "prompt": text(random.random(), 900), "max_tokens": 1})
+        return await client.ask("/v1/completions",
+                                {"model": MODEL, "prompt": text(random.random(), 900), "max_tokens": 1})
 
     await client.many(max(1, int(16 * size)), one)
 
 
 async def slow_readers(client, size=1.0):
-    body = client.post("/v1/chat/completions", {"model": MODEL, "n": 8, "max_tokens": 1900, "ignore_eos": True, "stream": True,
+    body = client.post("/v1/chat/completions", {"model": MODEL, "n": 8, "max_tokens": 1900, "ignore_eos": True,
+                                                "stream": True,
                                                 "logprobs": True, "top_logprobs": 20,
                                                 "messages": [{"role": "user", "content": "Tell me everything."}]})
 
@@ -235,8 +242,10 @@ async def stored_responses(client, size=1.0):
 
 async def garbage(client, size=1.0):
     bombs = [b"[" * 100_000, b'{"messages":' + b'[{"role":"user","content":' * 5000, b"\xff" * 1000, b'{"a":"\\ud83d"}',
-             json.dumps({"messages": [{"role": "user", "content": "x"}], "logit_bias": {str(i): 1 for i in range(5000)}}).encode()]
-    lines = [b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 100, b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+             json.dumps({"messages": [{"role": "user", "content": "x"}],
+                         "logit_bias": {str(i): 1 for i in range(5000)}}).encode()]
+    lines = [b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 100,
+             b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
              b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n: x\r\n\r\n"]
 
     async def one():
@@ -258,14 +267,17 @@ async def long_texts(client, size=1.0):
 
 async def scored_prompts(client, size=1.0):
     async def one():
-        return await client.ask("/v1/completions", {"model": MODEL, "prompt": text(random.random(), 400), "max_tokens": 1,
+        return await client.ask("/v1/completions", {"model": MODEL, "prompt": text(random.random(), 400),
+                                                    "max_tokens": 1,
                                                     "prompt_logprobs": 20, "n": 4, "logprobs": 5})
 
     await client.many(max(1, int(8 * size)), one)
 
 
-KINDS = [unfinished_heads, pipelined_bytes, stalled_uploads, stalled_small_uploads, hopeless_grammars, abandoned_grammars, many_choices,
-         early_priorities, floods_of_embeddings, long_prompts, slow_readers, idle_connections, resets, stored_responses, garbage,
+KINDS = [unfinished_heads, pipelined_bytes, stalled_uploads, stalled_small_uploads, hopeless_grammars,
+         abandoned_grammars, many_choices,
+         early_priorities, floods_of_embeddings, long_prompts, slow_readers, idle_connections, resets, stored_responses,
+         garbage,
          long_texts, scored_prompts]
 
 
@@ -282,8 +294,11 @@ async def ordinary(client, end, seed, words=40, tokens=48):
         await asyncio.sleep(choose.uniform(0, 0.2 if turn > 1 else 1))
         reader, writer = await client.open()
         try:
-            body = {"model": MODEL, "messages": [{"role": "user", "content": text(f"{seed} {turn}", choose.randint(words // 2, words * 3 // 2))}],
-                    "max_tokens": choose.randint(tokens // 2, tokens * 3 // 2), "stream": True, "ignore_eos": True, "temperature": 0}
+            body = {"model": MODEL,
+                    "messages": [{"role": "user",
+                                  "content": text(f"{seed} {turn}", choose.randint(words // 2, words * 3 // 2))}],
+                    "max_tokens": choose.randint(tokens // 2, tokens * 3 // 2), "stream": True, "ignore_eos": True,
+                    "temperature": 0}
             writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             begin = last = time.monotonic()
             writer.write(client.post("/v1/chat/completions", body))

@@ -1,4 +1,5 @@
-"""Clients that take connections, heads and uploads from the others: each has an address of its own, and the others are served."""
+"""Clients that take connections, heads and uploads from the others: each has an address of its own, and the others are
+served."""
 import json, os, resource, socket, subprocess, tempfile, threading, time, unittest
 
 from weir_server import WEIR, Server, eventually
@@ -32,7 +33,8 @@ def answer_to(s, request):
 
 
 class Bystander:
-    """with Bystander(server) as b: asks on a new connection each time from an address of its own, and notes the answers."""
+    """with Bystander(server) as b: asks on a new connection each time from an address of its own, and notes the
+    answers."""
 
     def __init__(self, server, padding=0, headers=""):
         body = json.dumps({"prompt": "a", "max_tokens": 1, "user": "u" * padding}).encode()
@@ -107,7 +109,8 @@ class HostileConnections(unittest.TestCase):
             idle = []
             for _ in range(1000):
                 idle.append(connect(server, HOSTILE))
-                self.assertEqual(answer_to(idle[-1], b"GET /health?" + b"q" * 60_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")[0], 200)
+                self.assertEqual(answer_to(idle[-1],
+                                           b"GET /health?" + b"q" * 60_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")[0], 200)
             self.assertLess(self.grown(server, before), 16 * MiB)
             for s in idle:
                 s.close()
@@ -160,7 +163,8 @@ class HostileConnections(unittest.TestCase):
             with connect(server, HOSTILE) as s:
                 self.assertEqual(answer_to(s, upload(2 * MiB)), (401, False), "a longer one is not waited for")
             with connect(server, HOSTILE) as s:
-                self.assertEqual(answer_to(s, upload(5).replace(b"/v1/completions", b"/nowhere") + b"12345"), (404, True))
+                self.assertEqual(answer_to(s, upload(5).replace(b"/v1/completions", b"/nowhere") + b"12345"),
+                                 (404, True))
             with Bystander(server, padding=200_000, headers="Authorization: Bearer secret\r\n") as bystander:
                 time.sleep(1)
             self.assert_served(bystander)

@@ -84,11 +84,13 @@ class HostileGrammars(unittest.TestCase):
     def test_a_drain_does_not_wait_for_them(self):
         with Server("--drain-seconds", "2") as server:
             statuses = []
-            threads = [threading.Thread(target=lambda i=i: statuses.append(Client(server, "127.0.0.2", hopeless(i)).status()))
+            threads = [threading.Thread(target=lambda i=i: statuses.append(Client(server, "127.0.0.2",
+                                                                                  hopeless(i)).status()))
                        for i in range(40)]
             for thread in threads:
                 thread.start()
-            eventually(lambda: server.metric("weir_requests_preparing") + len(statuses) >= len(threads), what="they are queued")
+            eventually(lambda: server.metric("weir_requests_preparing") + len(statuses) >= len(threads),
+                       what="they are queued")
             start = time.monotonic()
             self.assertEqual(server.terminate(60), 0)
             took = time.monotonic() - start

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""One client asks for everything: many choices, a full queue, the earliest priority. The others, each from an address of its own
-(127.0.0.x), hardly notice it. Times are compared with wide margins: this is about seconds that had become milliseconds."""
+"""One client asks for everything: many choices, a full queue, the earliest priority. The others, each from an address
+of its own (127.0.0.x), hardly notice it. Times are compared with wide margins: this is about seconds that had become
+milliseconds."""
 import json, os, socket, tempfile, threading, time, unittest
 from weir_server import Server
 

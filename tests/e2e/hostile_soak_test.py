@@ -21,7 +21,8 @@ class Group:
     def __init__(self, name, limit):
         self.path = f"{GROUPS}/weir-soak-{os.getpid()}-{name.replace(' ', '')}"
         os.mkdir(self.path)
-        for file, value in ([("memory.max", limit), ("memory.swap.max", 0)] if V2 else [("memory.limit_in_bytes", limit)]):
+        for file, value in ([("memory.max", limit),
+                             ("memory.swap.max", 0)] if V2 else [("memory.limit_in_bytes", limit)]):
             if os.path.exists(f"{self.path}/{file}"):
                 with open(f"{self.path}/{file}", "w") as out:
                     out.write(str(value))
@@ -95,7 +96,8 @@ class HostileSoak(unittest.TestCase):
                 plan = float(planned[0]) * (MIB if planned[1] == "MiB" else 1024 * MIB)
                 watch = Watch(server)
                 watch.start()
-                processes = [subprocess.Popen([sys.executable, __file__, "--attack", str(server.port), str(first), str(SECONDS)],
+                processes = [subprocess.Popen([sys.executable, __file__, "--attack", str(server.port), str(first),
+                                               str(SECONDS)],
                                               stdout=subprocess.PIPE, text=True) for first in range(3)]
                 tallies = {}
                 for process in processes:
@@ -107,7 +109,8 @@ class HostileSoak(unittest.TestCase):
                 waited = time.time() - begin
                 watch.stopping.set()
                 watch.join()
-                print(f"{name}: plan {plan / MIB:.0f} MiB, most resident {watch.most / MIB:.0f} MiB, kills {group.kills()}, "
+                print(f"{name}: plan {plan / MIB:.0f} MiB, most resident {watch.most / MIB:.0f} MiB, kills "
+                      f"{group.kills()}, "
                       f"answer {status} in {waited:.2f} s after they stopped", flush=True)
                 for client, tally in sorted(tallies.items()):
                     print(f"  {name} {client}: {tally}", flush=True)

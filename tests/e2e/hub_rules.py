@@ -1,5 +1,5 @@
-"""The rules by which huggingface_hub keeps models in its cache, in few lines: what it would lay down, and where it would
-find a file without a network. Standard library only."""
+"""The rules by which huggingface_hub keeps models in its cache, in few lines: what it would lay down, and where it
+would find a file without a network. Standard library only."""
 import hashlib, json, os, re
 
 from mock_hub import File
@@ -26,7 +26,8 @@ def lay_down(cache, model_id, files, revision="main", tree=True):
     with open(os.path.join(folder, "refs", revision), "w") as out:
         out.write(commit)
     if tree:
-        entries = {path: {"size": f.size, "blob_id": f.oid, **({"lfs_sha256": f.sha256, "lfs_size": f.size} if f.large else {})}
+        entries = {path: {"size": f.size, "blob_id": f.oid,
+                          **({"lfs_sha256": f.sha256, "lfs_size": f.size} if f.large else {})}
                    for path, f in files.items()}
         os.makedirs(os.path.join(folder, "trees"), exist_ok=True)
         with open(os.path.join(folder, "trees", f"{commit}.json"), "w") as out:

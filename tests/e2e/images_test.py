@@ -1,4 +1,5 @@
-"""Images through every API of the real server, from every source, good and bad; and from the JavaScript clients that people use."""
+"""Images through every API of the real server, from every source, good and bad; and from the JavaScript clients that
+people use."""
 import base64, glob, http.server, json, os, re, shutil, subprocess, sys, tempfile, threading, time, unittest, zlib
 
 import seeing_model
@@ -68,7 +69,8 @@ def part(url):
 
 
 def chat(*parts):
-    return {"messages": [{"role": "user", "content": [*parts, {"type": "text", "text": QUESTION}]}], "max_tokens": 8, "temperature": 0}
+    return {"messages": [{"role": "user", "content": [*parts, {"type": "text", "text": QUESTION}]}], "max_tokens": 8,
+            "temperature": 0}
 
 
 @unittest.skipUnless(seeing_model.fixture(FAMILY), "no fixtures of families (WEIR_FAMILIES)")
@@ -114,19 +116,24 @@ class Images(unittest.TestCase):
         self.assertEqual(with_image["prompt_tokens"] - without["prompt_tokens"], tokens)
         self.assertNotIn("image_tokens", without["prompt_tokens_details"])
         self.assertNotEqual(self.say(part(data_url(seeing_model.png(64, 64)))), expected, "the image changes nothing")
-        for source in (f"{self.web.url}/a.png", f"{self.web.url}/moved", "file:deep/a.png", f"file://{self.media}/deep/a.png"):
+        for source in (f"{self.web.url}/a.png", f"{self.web.url}/moved", "file:deep/a.png",
+                       f"file://{self.media}/deep/a.png"):
             self.assertEqual(self.say(part(source)), expected, source)
         self.assertEqual(self.say({"type": "file", "file": {"file_data": url}}), expected)
         response = self.server.post("/v1/responses", {"input": [{"role": "user", "content": [
-            {"type": "input_image", "image_url": url}, {"type": "input_text", "text": QUESTION}]}], "max_output_tokens": 8, "temperature": 0})
+            {"type": "input_image", "image_url": url}, {"type": "input_text", "text": QUESTION}]}],
+                                                      "max_output_tokens": 8, "temperature": 0})
         self.assertEqual(response["output"][0]["content"][0]["text"], expected)
         self.assertEqual(response["usage"]["input_tokens_details"]["image_tokens"], tokens)
         message = {"model": "seeing", "max_tokens": 8, "temperature": 0, "messages": [{"role": "user", "content": [
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": digits}}, {"type": "text", "text": QUESTION}]}]}
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": digits}},
+            {"type": "text", "text": QUESTION}]}]}
         self.assertEqual(self.server.post("/v1/messages", message)["content"][0]["text"], expected)
-        count = self.server.post("/v1/messages/count_tokens", {k: message[k] for k in ("model", "messages")})["input_tokens"]
+        count = self.server.post("/v1/messages/count_tokens",
+                                 {k: message[k] for k in ("model", "messages")})["input_tokens"]
         self.assertEqual(count, with_image["prompt_tokens"])
-        told = self.server.post("/api/chat", {"model": "seeing", "stream": False, "options": {"temperature": 0, "num_predict": 8},
+        told = self.server.post("/api/chat", {"model": "seeing", "stream": False,
+                                              "options": {"temperature": 0, "num_predict": 8},
                                               "messages": [{"role": "user", "content": QUESTION, "images": [digits]}]})
         self.assertEqual((told["message"]["content"], told["prompt_eval_count"]), (expected, count))
         self.assertEqual(self.server.post("/tokenize", {"messages": chat(part(url))["messages"]})["count"], count)
@@ -154,16 +161,19 @@ class Images(unittest.TestCase):
         call = {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": "{}"}}
         answer = self.server.post(CHAT, {"max_tokens": 4, "messages": [
             {"role": "user", "content": "Look."}, {"role": "assistant", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "call00001", "content": [{"type": "text", "text": "Here:"}, part(data_url(self.image))]}]})
+            {"role": "tool", "tool_call_id": "call00001",
+             "content": [{"type": "text", "text": "Here:"}, part(data_url(self.image))]}]})
         self.assertGreater(answer["usage"]["prompt_tokens_details"]["image_tokens"], 0)
 
     def test_web_servers_that_misbehave_are_told_of(self):
-        for path, told in (("/loop", "more than 3 redirects"), ("/private", "not from 127.0.0.2"), ("/large", "expected at most"),
+        for path, told in (("/loop", "more than 3 redirects"), ("/private", "not from 127.0.0.2"),
+                           ("/large", "expected at most"),
                            ("/page", "of no known format"), ("/cut", "cannot be fetched"), ("/none", "found 404")):
             error = self.refuse(part(self.web.url + path))
             self.assertIn(told, error["message"], path)
             self.assertEqual(error["param"], "messages[0].content[0].image_url.url")
-        for url in ("http://localhost:1/", "http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/", "http://a.example/"):
+        for url in ("http://localhost:1/", "http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/",
+                    "http://a.example/"):
             self.assertIn("--allow-remote-media", self.refuse(part(url))["message"], url)
 
     def test_a_slow_web_server_holds_nobody_up(self):
@@ -183,14 +193,16 @@ class Images(unittest.TestCase):
         for name in ("file:../seeing/image.png", "file:link.png", "file:///etc/passwd", "file:deep", "file:none.png",
                      f"file://{self.model}/image.png"):
             error = self.refuse(part(name))
-            self.assertNotIn(self.folder.name, error["message"].replace(name, ""), "the error tells where the folder is")
+            self.assertNotIn(self.folder.name, error["message"].replace(name, ""),
+                             "the error tells where the folder is")
 
     def test_bad_images_are_refused_with_a_sentence(self):
         bomb = bytearray(seeing_model.png(4, 4))
         bomb[16:24] = (30_000).to_bytes(4, "big") * 2
         damaged = bytearray(seeing_model.png(64, 64))
         damaged[60] ^= 0xff
-        for image, told in ((bytes(bomb), "image"), (self.image[:100], "damaged"), (bytes(damaged), "damaged"), (b"", "empty"),
+        for image, told in ((bytes(bomb), "image"), (self.image[:100], "damaged"), (bytes(damaged), "damaged"),
+                            (b"", "empty"),
                             (b"%PDF-1.7", "PDF"), (b"\0" * 100, "no known format")):
             self.assertIn(told, self.refuse(part(data_url(image)))["message"])
         many = self.server.post(CHAT, chat(*[part(data_url(seeing_model.png(4, 4)))] * 65), expect=400)["error"]
@@ -211,7 +223,8 @@ class Images(unittest.TestCase):
             stored = seeing_model.png(*size, lambda x, y: seeing_model.colours(*place(x, y)), orientation)
             self.assertEqual(self.say(part(data_url(stored))), upright, orientation)
         sideways = seeing_model.png(height, width, lambda x, y: seeing_model.colours(*meant[6](x, y)))
-        self.assertNotEqual(self.say(part(data_url(sideways))), upright, "the answer does not tell how the picture lies")
+        self.assertNotEqual(self.say(part(data_url(sideways))), upright,
+                            "the answer does not tell how the picture lies")
 
     def test_odd_files_are_read_or_refused_while_another_stream_goes_on(self):
         with open(f"{SOURCE}/tests/media/image/samples.h") as file:
@@ -250,7 +263,8 @@ class Images(unittest.TestCase):
         """Asks for streams until `done`, and notes the time between their events."""
         while not done.is_set():
             connection = self.server.connection()
-            body = {"messages": [{"role": "user", "content": QUESTION}], "max_tokens": 64, "ignore_eos": True, "stream": True}
+            body = {"messages": [{"role": "user", "content": QUESTION}], "max_tokens": 64, "ignore_eos": True,
+                    "stream": True}
             connection.request("POST", CHAT, json.dumps(body), {"Content-Type": "application/json"})
             answer, last = connection.getresponse(), time.monotonic()
             while line := answer.readline():
@@ -264,21 +278,25 @@ class Images(unittest.TestCase):
         written = f"[user]{seeing_model.MARKS[FAMILY][1]}{QUESTION}[assistant]"
         by_chat = self.server.post(CHAT, chat(part(data_url(self.image))))
         prompt = written.replace(seeing_model.MARKS[FAMILY][1], "<__media__>")
-        shown = self.server.post("/completion", {"prompt": {"prompt_string": prompt, "multimodal_data": [digits]}, "n_predict": 8,
+        shown = self.server.post("/completion", {"prompt": {"prompt_string": prompt, "multimodal_data": [digits]},
+                                                 "n_predict": 8,
                                                  "temperature": 0})
         self.assertEqual(shown["content"], by_chat["choices"][0]["message"]["content"])
         told = self.server.post("/api/generate", {"model": "seeing", "stream": False, "raw": True, "images": [digits],
                                                   "prompt": prompt.replace("<__media__>", "[img-0]"),
                                                   "options": {"temperature": 0, "num_predict": 8}})
-        self.assertEqual((told["response"], told["prompt_eval_count"]), (shown["content"], by_chat["usage"]["prompt_tokens"]))
+        self.assertEqual((told["response"], told["prompt_eval_count"]),
+                         (shown["content"], by_chat["usage"]["prompt_tokens"]))
 
     def test_what_people_use(self):
         folder = installed("npm")
         shutil.copy(f"{SOURCE}/tests/e2e/npm/images.mjs", folder)
         usage = self.server.post(CHAT, chat(part(data_url(self.image))))["usage"]
-        done = subprocess.run(["node_modules/node/bin/node", "--test", "--test-reporter=spec", "images.mjs"], cwd=folder, text=True,
+        done = subprocess.run(["node_modules/node/bin/node", "--test", "--test-reporter=spec", "images.mjs"],
+                              cwd=folder, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, env={
-                                  **os.environ, "BASE": f"http://{self.server.host}:{self.server.port}", "MODEL": "seeing",
+                                  **os.environ, "BASE": f"http://{self.server.host}:{self.server.port}",
+                                  "MODEL": "seeing",
                                   "IMAGE": base64.b64encode(self.image).decode(), "TYPE": "image/png",
                                   "IMAGE_TOKENS": str(usage["prompt_tokens_details"]["image_tokens"])})
         print(done.stdout[-8000:])
@@ -289,7 +307,8 @@ class Images(unittest.TestCase):
         if not os.path.exists(f"{fixtures}/clients/replay.py"):
             self.skipTest("no recorded clients: WEIR_FIXTURES is not set and ../shared/fixtures does not exist")
         done = subprocess.run([sys.executable, f"{fixtures}/clients/replay.py", "--base-url",
-                               f"http://{self.server.host}:{self.server.port}/v1", "--model", "seeing", "--only", "image",
+                               f"http://{self.server.host}:{self.server.port}/v1", "--model", "seeing", "--only",
+                               "image",
                                "--require", "vision"], capture_output=True, text=True, timeout=600)
         print(done.stdout[-3000:])
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])
@@ -297,4 +316,5 @@ class Images(unittest.TestCase):
 
 if __name__ == "__main__":
     result = unittest.main(verbosity=2, exit=False).result
-    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())  # 77: ctest counts it as skipped.
+    # 77: ctest counts it as skipped.
+    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())

@@ -1,4 +1,5 @@
-"""The JavaScript clients that people use (npm/package.json, exact versions) against the real server, on the Node that they want."""
+"""The JavaScript clients that people use (npm/package.json, exact versions) against the real server, on the Node that
+they want."""
 import os, shutil, subprocess, sys, unittest
 
 from npm_packages import installed
@@ -11,7 +12,8 @@ class JavaScriptClients(unittest.TestCase):
     def run_node(self, folder, server, *arguments):
         done = subprocess.run(["node_modules/node/bin/node", *arguments], cwd=folder, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=600,
-                              env={**os.environ, "BASE": f"http://{server.host}:{server.port}", "MODEL": "weir-tiny-moe"})
+                              env={**os.environ, "BASE": f"http://{server.host}:{server.port}",
+                                   "MODEL": "weir-tiny-moe"})
         print(done.stdout[-12000:])
         self.assertEqual(done.returncode, 0)
 
@@ -28,9 +30,12 @@ class JavaScriptClients(unittest.TestCase):
         with Server() as server:
             with open(f"{folder}/openapi.json", "wb") as file:
                 file.write(server.get("/openapi.json"))
-            self.run_node(folder, server, "node_modules/openapi-typescript/bin/cli.js", "openapi.json", "-o", "weir.d.ts")
-            self.run_node(folder, server, "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--noUncheckedIndexedAccess", "--target",
-                          "es2022", "--module", "nodenext", "--allowImportingTsExtensions", "--skipLibCheck", "generated_client.mts")
+            self.run_node(folder, server, "node_modules/openapi-typescript/bin/cli.js", "openapi.json", "-o",
+                          "weir.d.ts")
+            self.run_node(folder, server, "node_modules/typescript/bin/tsc", "--noEmit", "--strict",
+                          "--noUncheckedIndexedAccess", "--target",
+                          "es2022", "--module", "nodenext", "--allowImportingTsExtensions", "--skipLibCheck",
+                          "generated_client.mts")
             self.run_node(folder, server, "generated_client.mts")
 
 

@@ -1,5 +1,5 @@
-"""What clients of llama-server and of vLLM ask the real server for: /completion, /apply-template, paths without /v1, the page at /,
-and fields that bound or show tokens."""
+"""What clients of llama-server and of vLLM ask the real server for: /completion, /apply-template, paths without /v1,
+the page at /, and fields that bound or show tokens."""
 import json, unittest
 
 from weir_server import Server
@@ -21,7 +21,8 @@ class LlamaServer(unittest.TestCase):
 
     def test_completion_says_what_openais_says(self):
         answer = self.completion(return_tokens=True, n_probs=2)
-        other = self.server.post("/v1/completions", {"prompt": PROMPT, "temperature": 0, "max_tokens": 8, "return_token_ids": True})
+        other = self.server.post("/v1/completions",
+                                 {"prompt": PROMPT, "temperature": 0, "max_tokens": 8, "return_token_ids": True})
         choice = other["choices"][0]
         self.assertEqual(answer["content"], choice["text"])
         self.assertEqual(answer["tokens"], choice["token_ids"])
@@ -82,7 +83,8 @@ class LlamaServer(unittest.TestCase):
         bound = self.ask(allowed_token_ids=allowed)
         self.assertLessEqual(set(bound["token_ids"]), set(allowed))
         # Alone and among others the same.
-        several = self.server.post("/v1/completions", {"prompt": [PROMPT] * 3, "temperature": 0, "max_tokens": 12, "bad_words": [word]})
+        several = self.server.post("/v1/completions",
+                                   {"prompt": [PROMPT] * 3, "temperature": 0, "max_tokens": 12, "bad_words": [word]})
         self.assertEqual(len({c["text"] for c in several["choices"]}), 1)
         self.assertEqual(several["choices"][0]["text"], self.ask(bad_words=[word])["text"])
 

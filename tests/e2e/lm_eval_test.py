@@ -1,5 +1,5 @@
-"""What lm-evaluation-harness sends with `--model local-completions` and `tokenizer_backend=remote`, and what it reads of
-the answers. The exchange is written out by hand after its source (0.4.9: lm_eval/models/api_models.py,
+"""What lm-evaluation-harness sends with `--model local-completions` and `tokenizer_backend=remote`, and what it reads
+of the answers. The exchange is written out by hand after its source (0.4.9: lm_eval/models/api_models.py,
 openai_completions.py, lm_eval/utils.py); it was not recorded from a run of it."""
 import json, math, unittest
 

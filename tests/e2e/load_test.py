@@ -1,4 +1,5 @@
-"""weir-load and the scripts of bench/, on the embedded model: their figures add up, and their tables judge as they say."""
+"""weir-load and the scripts of bench/, on the embedded model: their figures add up, and their tables judge as they
+say."""
 import http.server, json, os, shutil, stat, subprocess, sys, tempfile, threading, unittest
 
 from tls_test import make_certificate
@@ -29,25 +30,30 @@ def read(path):
 class Load(unittest.TestCase):
     def load(self, server, folder, *options):
         out, log = os.path.join(folder, "out.json"), os.path.join(folder, "log.jsonl")
-        subprocess.run([LOAD, "--port", str(server.port), "--json", out, "--log", log, *options], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([LOAD, "--port", str(server.port), "--json", out, "--log", log, *options], check=True,
+                       stdout=subprocess.DEVNULL)
         return json.loads(read(out)), [json.loads(line) for line in read(log).splitlines()]
 
     @unittest.skipUnless(shutil.which("openssl"), "the openssl command is not installed")
     def test_speaks_tls_with_whom_it_trusts(self):
         def run(server, host, *options):
-            return subprocess.run([LOAD, "--url", f"https://{host}:{server.port}/v1", "--requests", "4", "--clients", "3", "--idle", "3",
+            return subprocess.run([LOAD, "--url", f"https://{host}:{server.port}/v1", "--requests", "4", "--clients",
+                                   "3", "--idle", "3",
                                    "--output-tokens", "4", "--json", "-", *options], capture_output=True, text=True)
         name = "localhost" if knows_localhost() else "127.0.0.1"
         with tempfile.TemporaryDirectory() as folder:
             cert, key = make_certificate(folder)
             with Server("--tls-cert", cert, "--tls-key", key, "--host", "0.0.0.0") as server:
                 for host, options in (("127.0.0.1", ["--ca", cert]), (name, ["--cacert", cert]), ("127.0.0.1", ["-k"]),
-                                      ("127.0.0.2", ["--insecure"]), (name, ["--ca", cert, "--no-stream", "--prompt-words", "1500"])):
+                                      ("127.0.0.2", ["--insecure"]),
+                                      (name, ["--ca", cert, "--no-stream", "--prompt-words", "1500"])):
                     done = run(server, host, *options)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     found = json.loads(done.stdout)
-                    self.assertEqual((found["ok"], found["output_tokens"] > 0, found["connections"], found["idle_open"]), (12, True, 3, 3))
-                for host, options, reason in (("127.0.0.1", [], "self-signed certificate"), ("127.0.0.2", ["--ca", cert], "IP address mismatch"),
+                    self.assertEqual((found["ok"], found["output_tokens"] > 0, found["connections"],
+                                      found["idle_open"]), (12, True, 3, 3))
+                for host, options, reason in (("127.0.0.1", [], "self-signed certificate"),
+                                              ("127.0.0.2", ["--ca", cert], "IP address mismatch"),
                                               (name, ["--ca", key], "expected certificates in PEM form")):
                     done = run(server, host, *options)
                     self.assertEqual(done.returncode, 2)
@@ -79,7 +85,8 @@ class Load(unittest.TestCase):
 
     def test_objectives_and_refusals_are_told_apart(self):
         with Server("--queue", "2", "--parallel", "2") as server, tempfile.TemporaryDirectory() as folder:
-            found, log = self.load(server, folder, "--rate", "400", "--requests", "80", "--output-tokens", "60", "--slo-e2e", "0.001")
+            found, log = self.load(server, folder, "--rate", "400", "--requests", "80", "--output-tokens", "60",
+                                   "--slo-e2e", "0.001")
             self.assertGreater(found["refused"], 0)
             self.assertGreater(found["ok"], 0)
             self.assertEqual((found["good"], found["failed"]), (0, 0))
@@ -95,7 +102,8 @@ class Load(unittest.TestCase):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 asked.append((self.headers["x-session-id"], body["messages"]))
                 usage = {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 7}}
-                answer = json.dumps({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}).encode()
+                answer = json.dumps({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}],
+                                     "usage": usage}).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(answer)))
@@ -109,8 +117,10 @@ class Load(unittest.TestCase):
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            done = subprocess.run([LOAD, "--port", str(server.server_port), "--model", "m", "--no-stream", "--requests", "24", "--sessions", "3",
-                                   "--turns", "4", "--prefix-words", "5", "--json", "-"], capture_output=True, text=True, check=True)
+            done = subprocess.run([LOAD, "--port", str(server.server_port), "--model", "m", "--no-stream", "--requests",
+                                   "24", "--sessions", "3",
+                                   "--turns", "4", "--prefix-words", "5", "--json", "-"], capture_output=True,
+                                  text=True, check=True)
         finally:
             server.shutdown()
             thread.join()
@@ -144,7 +154,8 @@ class Load(unittest.TestCase):
 @unittest.skipUnless(os.path.exists(LOAD), "weir-load is not built")
 class Compare(unittest.TestCase):
     def test_compare_judges_and_plot_draws(self):
-        model = os.environ.get("WEIR_MODELS", os.path.join(SOURCE, "..", "shared", "models")) + "/smollm2-135m-instruct-4bit"
+        model = os.environ.get("WEIR_MODELS",
+                               os.path.join(SOURCE, "..", "shared", "models")) + "/smollm2-135m-instruct-4bit"
         if not os.path.exists(model):
             self.skipTest(f"{model} is not there")
         with tempfile.TemporaryDirectory() as folder:
@@ -156,8 +167,10 @@ class Compare(unittest.TestCase):
                 os.chmod(programs[name], stat.S_IRWXU)
             result = os.path.join(folder, "result.json")
             done = subprocess.run(
-                [sys.executable, f"{SOURCE}/bench/compare", "--weir", WEIR, "--load", LOAD, "--model", model, "--gguf", "q4_1=any.gguf",
-                 "--rounds", "2", "--decode", "16", "--batches", "2", "--contexts", "128", "--only", "bench,batch,context", "--json", result,
+                [sys.executable, f"{SOURCE}/bench/compare", "--weir", WEIR, "--load", LOAD, "--model", model, "--gguf",
+                 "q4_1=any.gguf",
+                 "--rounds", "2", "--decode", "16", "--batches", "2", "--contexts", "128", "--only",
+                 "bench,batch,context", "--json", result,
                  "--llama-bench", programs["llama-bench"], "--llama-batched-bench", programs["llama-batched-bench"]],
                 check=True, capture_output=True, text=True).stdout
             self.assertIn("≥ 10: pass", done)  # Prefill beside 0.001 tok/s.
@@ -168,7 +181,8 @@ class Compare(unittest.TestCase):
             # Nobody decodes a thousand million tokens a second; only 90 % of what memory reads would excuse it.
             share = sorted(found["read_share"]["decode/1"])
             self.assertEqual(found["goals"]["decode/1 q4_1"].endswith("miss"), sum(share) / 2 < 0.9)
-            subprocess.run([sys.executable, f"{SOURCE}/bench/plot", result, "--out", folder], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([sys.executable, f"{SOURCE}/bench/plot", result, "--out", folder], check=True,
+                           stdout=subprocess.DEVNULL)
             drawn = read(os.path.join(folder, "context.svg"))
             self.assertIn("llama.cpp q4_1", drawn)
             self.assertFalse(os.path.exists(os.path.join(folder, "throughput.svg")))  # No server was measured.

@@ -63,7 +63,8 @@ class Log(unittest.TestCase):
             self.assertGreaterEqual(told, dropped)
             answers = sum("http answer" in line for line in lines)
             self.assertEqual(answers + told, asked + 1, "each line is there or told of")
-            self.assertTrue(all(re.match(r"\d{4}-\d\d-\d\dT.* (info|warning) ", line) for line in lines), "all are whole")
+            self.assertTrue(all(re.match(r"\d{4}-\d\d-\d\dT.* (info|warning) ", line) for line in lines),
+                            "all are whole")
             self.assertIn("server stopped", lines[-1])
         finally:
             process.kill()

@@ -16,7 +16,8 @@ TINY = f"{SOURCE}/models/weir-tiny-moe"
 MAKE_FORMATS = f"{SOURCE}/tools/make_formats"
 # 576 is no multiple of 128: groups at the end of a row, and blocks at two edges, are shorter.
 HIDDEN, WIDE, VOCAB = 128, 576, 8192
-CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": HIDDEN, "intermediate_size": WIDE,
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": HIDDEN,
+          "intermediate_size": WIDE,
           "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": VOCAB,
           "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True,
           "torch_dtype": "float32"}
@@ -76,7 +77,8 @@ class MakeFormats(unittest.TestCase):
             self.assertGreater(to_source, 100 * to_values + 1e-6, name)
 
     def test_a_format_that_does_not_fit_is_left_out_or_refused(self):
-        done = subprocess.run([MAKE_FORMATS, self.source, f"{self.folder}/refused", "--only", "awq-4-g128"], capture_output=True,
+        done = subprocess.run([MAKE_FORMATS, self.source, f"{self.folder}/refused", "--only", "awq-4-g128"],
+                              capture_output=True,
                               text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("model.layers.0.mlp.down_proj.weight: 576 columns are no multiple of 128", done.stderr)
@@ -91,7 +93,8 @@ class MakeFormats(unittest.TestCase):
         words = mlx.stored(f"{module}.weight")[1]
         self.assertEqual(words.dtype, np.dtype("<u4"))
         third = int(words[0, 0]) >> 6 & 7  # The third number of three bits.
-        self.assertEqual(floats.floats(f"{module}.weight")[0, 2], np.float32(np.float64(scales[0, 0]) * third + biases[0, 0]))
+        self.assertEqual(floats.floats(f"{module}.weight")[0, 2],
+                         np.float32(np.float64(scales[0, 0]) * third + biases[0, 0]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Memory is planned to fit, taken as it is used, and given back: `weir info` with the shapes of well-known models, and what the real server holds."""
+"""Memory is planned to fit, taken as it is used, and given back: `weir info` with the shapes of well-known models, and
+what the real server holds."""
 import re, subprocess, tempfile, unittest
 from weir_server import WEIR, Server, eventually
 import sparse_model
@@ -18,7 +19,8 @@ def context_of(text):
 
 class MemoryPlan(unittest.TestCase):
     # The limits are those of machines and groups of this size, less a tenth.
-    SHAPES = {"llama-3.1-8b-4bit": ("21600M", 65536), "qwen3-8b-4bit": ("6300M", 4096), "deepseek-r1-distill-qwen-1.5b": ("14400M", 131072)}
+    SHAPES = {"llama-3.1-8b-4bit": ("21600M", 65536), "qwen3-8b-4bit": ("6300M", 4096),
+              "deepseek-r1-distill-qwen-1.5b": ("14400M", 131072)}
 
     def test_well_known_models_fit_with_defaults(self):
         for name, (limit, least) in self.SHAPES.items():
@@ -32,7 +34,9 @@ class MemoryPlan(unittest.TestCase):
                 if fitted == whole:
                     self.assertNotIn("more does not fit", text)
                     continue
-                self.assertRegex(text, rf"context of {fitted} of the model's {whole} tokens: more does not fit; all would need [\d.]+ [GM]iB more")
+                self.assertRegex(text,
+                                 rf"context of {fitted} of the model's {whole} tokens: more does not fit; all would "
+                                 rf"need [\d.]+ [GM]iB more")
                 code, text = info("--model", folder, "--mem-limit", limit, "--ctx-size", str(whole))
                 self.assertEqual(code, 1)
                 self.assertIn(f"--ctx-size {fitted} is the largest that fits", text)
@@ -48,7 +52,8 @@ class MemoryInUse(unittest.TestCase):
 
     def test_what_was_used_goes_back_and_is_told_from_what_may_be_used(self):
         with Server("--cache-idle", "1") as server:
-            self.assertRegex(server.logged(), r"memory taken \d+ MiB \(weights, packed .*\); at most .*as it is used: .*KV cache")
+            self.assertRegex(server.logged(),
+                             r"memory taken \d+ MiB \(weights, packed .*\); at most .*as it is used: .*KV cache")
             self.ask(server, 0)
             first = server.resident_bytes()
             for topic in range(1, 61):
@@ -59,7 +64,8 @@ class MemoryInUse(unittest.TestCase):
             if server.is_sanitised():
                 return
             eventually(lambda: server.resident_bytes() <= 1.1 * first, 20,
-                       f"{first / MIB:.0f} MiB after the first answer, {peak / MIB:.0f} after 60, {server.resident_bytes() / MIB:.0f} now")
+                       f"{first / MIB:.0f} MiB after the first answer, {peak / MIB:.0f} after 60, "
+                       f"{server.resident_bytes() / MIB:.0f} now")
             self.ask(server, 61)
 
     def test_a_prompt_is_known_until_its_time(self):
@@ -74,11 +80,13 @@ class MemoryInUse(unittest.TestCase):
 
 class MemoryOfWindows(unittest.TestCase):
     # The built-in model, where all layers but two see 512 tokens.
-    WINDOWS = [argument for change in ("use_sliding_window=true", "sliding_window=512", "max_window_layers=2", "max_position_embeddings=4096")
+    WINDOWS = [argument for change in ("use_sliding_window=true", "sliding_window=512", "max_window_layers=2",
+                                       "max_position_embeddings=4096")
                for argument in ("--config-override", change)]
 
     def chat(self, server, system, question, tokens):
-        answer = server.post("/v1/chat/completions", {"model": "weir-tiny-moe", "max_tokens": tokens, "temperature": 0, "messages": [
+        answer = server.post("/v1/chat/completions",
+                             {"model": "weir-tiny-moe", "max_tokens": tokens, "temperature": 0, "messages": [
             {"role": "system", "content": system}, {"role": "user", "content": question}]})
         return answer["choices"][0]["message"]["content"], answer["usage"]
 

@@ -15,7 +15,8 @@ DELTAS = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinki
 
 
 def body(content="Tell me a story.", **more):
-    return {"model": MODEL, "max_tokens": 24, "temperature": 0, "messages": [{"role": "user", "content": content}], **more}
+    return {"model": MODEL, "max_tokens": 24, "temperature": 0, "messages": [{"role": "user", "content": content}],
+            **more}
 
 
 def read_events(data):
@@ -105,7 +106,8 @@ class Messages(unittest.TestCase):
         self.addCleanup(self.context.__exit__, None, None, None)
 
     def test_whole_and_streamed_answers_agree_with_chat(self):
-        whole = post(self.server, body(system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]))
+        whole = post(self.server,
+                     body(system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]))
         self.assertEqual((whole["type"], whole["role"], whole["model"]), ("message", "assistant", MODEL))
         streamed = stream(self.server, body(system="Be brief."))
         self.assertTrue(same(whole, streamed), (whole, streamed))
@@ -116,7 +118,8 @@ class Messages(unittest.TestCase):
         usage = whole["usage"]
         self.assertEqual(usage["input_tokens"] + usage["cache_read_input_tokens"], chat["usage"]["prompt_tokens"])
         self.assertEqual(usage["output_tokens"], chat["usage"]["completion_tokens"])
-        self.assertEqual(whole["stop_reason"], {"length": "max_tokens", "stop": "end_turn"}[chat["choices"][0]["finish_reason"]])
+        self.assertEqual(whole["stop_reason"],
+                         {"length": "max_tokens", "stop": "end_turn"}[chat["choices"][0]["finish_reason"]])
         counted = post(self.server, {"model": MODEL, "system": "Be brief.", "messages": body()["messages"]},
                        "/v1/messages/count_tokens")
         self.assertEqual(counted, {"input_tokens": chat["usage"]["prompt_tokens"]})
@@ -133,11 +136,13 @@ class Messages(unittest.TestCase):
         messages = [{"role": "user", "content": "Tell me a story."}]
         text = post(self.server, body(max_tokens=30))["content"][0]["text"]
         begun = text[:text.index(" ", len(text) // 3)]
-        more = post(self.server, {**body(max_tokens=8), "messages": messages + [{"role": "assistant", "content": begun}]})
+        more = post(self.server,
+                    {**body(max_tokens=8), "messages": messages + [{"role": "assistant", "content": begun}]})
         self.assertEqual(text[:len(begun) + 8], (begun + more["content"][0]["text"])[:len(begun) + 8])
 
     def test_forced_calls_are_valid(self):
-        for choice, names in (({"type": "any"}, {"get_weather", "now"}), ({"type": "tool", "name": "get_weather"}, {"get_weather"})):
+        for choice, names in (({"type": "any"}, {"get_weather", "now"}),
+                              ({"type": "tool", "name": "get_weather"}, {"get_weather"})):
             request = body(tools=TOOLS, tool_choice={**choice, "disable_parallel_tool_use": True}, max_tokens=200)
             whole, streamed = post(self.server, request), stream(self.server, request)
             self.assertTrue(same(whole, streamed), (whole, streamed))
@@ -151,32 +156,41 @@ class Messages(unittest.TestCase):
     def test_a_schema_binds_the_answer(self):
         schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}},
                   "required": ["a"], "additionalProperties": False}
-        answer = post(self.server, body(output_config={"format": {"type": "json_schema", "schema": schema}}, max_tokens=60))
+        answer = post(self.server,
+                      body(output_config={"format": {"type": "json_schema", "schema": schema}}, max_tokens=60))
         self.assertIn(json.loads(answer["content"][0]["text"])["a"], range(10))
 
     def test_what_claude_code_sends(self):
-        """System blocks, many tools, thinking, results beside texts, turns of one role in a row; and a cached prefix."""
+        """System blocks, many tools, thinking, results beside texts, turns of one role in a row; and a cached
+        prefix."""
         tools = [{"name": f"Tool{i}", "description": "Does things. " * 5, "input_schema": {
             "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "additionalProperties": False,
-            "properties": {"path": {"type": "string", "description": "Where."}, "limit": {"type": "number", "exclusiveMinimum": 0}},
+            "properties": {"path": {"type": "string", "description": "Where."},
+                           "limit": {"type": "number", "exclusiveMinimum": 0}},
             "required": ["path"]}} for i in range(8)]
 
         def request(number, *more):
             return {"model": MODEL, "max_tokens": 32000, "stream": True, "temperature": 1, "tools": tools,
-                    "thinking": {"type": "enabled", "budget_tokens": 31999}, "metadata": {"user_id": "user_0_account__session_1"},
+                    "thinking": {"type": "enabled", "budget_tokens": 31999},
+                    "metadata": {"user_id": "user_0_account__session_1"},
                     "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
-                    "system": [{"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1; cch={number:05x};"},
+                    "system": [{"type": "text",
+                                "text": f"x-anthropic-billing-header: cc_version=2.1; cch={number:05x};"},
                                {"type": "text", "text": "You are an agent.", "cache_control": {"type": "ephemeral"}},
-                               {"type": "text", "text": "\nTools are there to be used. " * 20, "cache_control": {"type": "ephemeral"}}],
-                    "messages": [{"role": "user", "content": [{"type": "text", "text": "<system-reminder>x</system-reminder>"},
-                                                              {"type": "text", "text": "Read the file.", "cache_control": {"type": "ephemeral"}}]},
+                               {"type": "text", "text": "\nTools are there to be used. " * 20,
+                                "cache_control": {"type": "ephemeral"}}],
+                    "messages": [{"role": "user", "content": [{"type": "text",
+                                                               "text": "<system-reminder>x</system-reminder>"},
+                                                              {"type": "text", "text": "Read the file.",
+                                                               "cache_control": {"type": "ephemeral"}}]},
                                  *more]}
 
         def usage(number, *more):
             # The story may be long: leave when it begins.
             with self.server.socket() as s:
                 data = json.dumps(request(number, *more)).encode()
-                s.sendall(b"POST /v1/messages?beta=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                s.sendall(b"POST /v1/messages?beta=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                          b"application/json\r\n"
                           b"x-api-key: none\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
                 got = b""
                 while b"\n\n" not in got.partition(b"message_start")[2]:
@@ -188,29 +202,34 @@ class Messages(unittest.TestCase):
 
         first = usage(1)
         turns = [{"role": "assistant", "content": [
-                    {"type": "thinking", "thinking": "I read it.", "signature": ""}, {"type": "text", "text": "I read."},
+                    {"type": "thinking", "thinking": "I read it.", "signature": ""},
+                    {"type": "text", "text": "I read."},
                     {"type": "tool_use", "id": "toolu_1", "name": "Tool1", "input": {"path": "a"}},
                     {"type": "tool_use", "id": "toolu_2", "name": "Tool2", "input": {"path": "b"}}]},
                  {"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
+                    {"type": "tool_result", "tool_use_id": "toolu_1",
+                     "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
                     {"type": "tool_result", "tool_use_id": "toolu_2", "content": "no such file", "is_error": True},
                     {"type": "text", "text": "<system-reminder>y</system-reminder>"}]},
                  {"role": "user", "content": "Go on."}]
         second = usage(2, *turns)
-        self.assertGreater(second["cache_read_input_tokens"], 0.5 * sum(first[k] for k in ("input_tokens", "cache_read_input_tokens")))
+        self.assertGreater(second["cache_read_input_tokens"],
+                           0.5 * sum(first[k] for k in ("input_tokens", "cache_read_input_tokens")))
 
     def test_errors(self):
         error = post(self.server, {**body(), "max_tokens": None}, expect=400)
         self.assertEqual((error["type"], error["error"]["type"]), ("error", "invalid_request_error"))
         self.assertIn("max_tokens", error["error"]["message"])
         self.assertTrue(error["request_id"])
-        self.assertEqual(post(self.server, {**body(), "model": "claude-none"}, expect=404)["error"]["type"], "not_found_error")
+        self.assertEqual(post(self.server, {**body(), "model": "claude-none"}, expect=404)["error"]["type"],
+                         "not_found_error")
         long = post(self.server, body("word " * 200_000), expect=400)["error"]
         self.assertRegex(long["message"], r"^prompt is too long: \d+ tokens > \d+ maximum$")
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
         refused = post(self.server, body([{"type": "text", "text": "?"}, image]), expect=400)["error"]
         self.assertIn("messages[0].content[1]", refused["message"])
-        refused = post(self.server, body(tools=[{"type": "web_search_20250305", "name": "web_search"}]), expect=400)["error"]
+        refused = post(self.server, body(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
+                       expect=400)["error"]
         self.assertIn("web_search_20250305", refused["message"])
 
     def test_many_at_once_say_what_one_says(self):

@@ -1,21 +1,27 @@
-"""/metrics of the real server: every line is what Prometheus reads, and what gateways and dashboards look for is there."""
+"""/metrics of the real server: every line is what Prometheus reads, and what gateways and dashboards look for is
+there."""
 import json, os, tempfile, time, unittest
 
 import prometheus
 from weir_server import SOURCE, Server
 
-CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 12, "ignore_eos": True}
+CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 12,
+        "ignore_eos": True}
 
 # What vLLM has for routers, autoscalers and dashboards.
-VLLM = {"num_requests_running": "gauge", "num_requests_waiting": "gauge", "kv_cache_usage_perc": "gauge", "gpu_cache_usage_perc": "gauge",
+VLLM = {"num_requests_running": "gauge", "num_requests_waiting": "gauge", "kv_cache_usage_perc": "gauge",
+        "gpu_cache_usage_perc": "gauge",
         "cache_config_info": "gauge", "prompt_tokens_total": "counter", "generation_tokens_total": "counter",
-        "prefix_cache_queries_total": "counter", "prefix_cache_hits_total": "counter", "gpu_prefix_cache_queries_total": "counter",
-        "gpu_prefix_cache_hits_total": "counter", "num_preemptions_total": "counter", "request_success_total": "counter",
+        "prefix_cache_queries_total": "counter", "prefix_cache_hits_total": "counter",
+        "gpu_prefix_cache_queries_total": "counter",
+        "gpu_prefix_cache_hits_total": "counter", "num_preemptions_total": "counter",
+        "request_success_total": "counter",
         "time_to_first_token_seconds": "histogram", "inter_token_latency_seconds": "histogram",
         "time_per_output_token_seconds": "histogram", "request_time_per_output_token_seconds": "histogram",
         "e2e_request_latency_seconds": "histogram", "request_queue_time_seconds": "histogram",
         "request_prefill_time_seconds": "histogram", "request_decode_time_seconds": "histogram",
-        "request_prompt_tokens": "histogram", "request_generation_tokens": "histogram", "iteration_tokens_total": "histogram"}
+        "request_prompt_tokens": "histogram", "request_generation_tokens": "histogram",
+        "iteration_tokens_total": "histogram"}
 
 
 class Page:
@@ -60,11 +66,13 @@ class Metrics(unittest.TestCase):
             self.assertAlmostEqual(page.value("vllm:request_decode_time_seconds_sum"),
                                    11 * page.value("vllm:request_time_per_output_token_seconds_sum"), places=6)
             # Every computed token was of a step: 33 that followed another, and of the prompts what was not cached.
-            self.assertGreaterEqual(page.value("vllm:iteration_tokens_total_sum"), 33 + page.value("weir_prompt_tokens_computed_total"))
+            self.assertGreaterEqual(page.value("vllm:iteration_tokens_total_sum"),
+                                    33 + page.value("weir_prompt_tokens_computed_total"))
 
     def test_the_process_tells_what_it_takes(self):
         begun = time.time()
-        with Server("--parallel", "7", "--queue", "99", "--max-connections", "123", "--max-body", "1M", "--ctx-size", "512") as server:
+        with Server("--parallel", "7", "--queue", "99", "--max-connections", "123", "--max-body", "1M", "--ctx-size",
+                    "512") as server:
             page = Page(server)
             time.sleep(1.1)
             again = Page(server)
@@ -76,7 +84,8 @@ class Metrics(unittest.TestCase):
             self.assertLessEqual(abs(page.value("process_open_fds") - server.open_files()), 3)
             self.assertGreater(page.value("process_max_fds"), page.value("process_open_fds"))
             self.assertEqual(page.value("process_threads"), len(os.listdir(f"/proc/{server.process.pid}/task")))
-            for name, limit in (("weir_requests_running_max", 7), ("weir_requests_open_max", 99), ("weir_http_connections_max", 123),
+            for name, limit in (("weir_requests_running_max", 7), ("weir_requests_open_max", 99),
+                                ("weir_http_connections_max", 123),
                                 ("weir_http_body_bytes_max", 1 << 20), ("weir_context_tokens_max", 512)):
                 self.assertEqual(page.value(name), limit, name)
             (build,) = page.values("weir_build_info")
@@ -93,7 +102,8 @@ class Metrics(unittest.TestCase):
                 self.assertEqual(server.request("POST", "/v1/chat/completions", CHAT, key)[0], 200)
                 requests = Page(server, key).values("weir_key_requests_total")
                 self.assertEqual(requests, {(("key", "one"),): 1, (("key", "two"),): 0})
-        with Server("--model", SOURCE + "/models/weir-tiny-moe", "--stream-experts", "--expert-memory", "12M") as server:
+        with Server("--model", SOURCE + "/models/weir-tiny-moe", "--stream-experts", "--expert-memory",
+                    "12M") as server:
             server.post("/v1/chat/completions", CHAT)
             self.assertIn("weir_moe_hit_ratio", Page(server).families)
 

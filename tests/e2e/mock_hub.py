@@ -206,7 +206,8 @@ class Hub:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if model is None or (model.private and token not in model.may):
             known = "invalid" if token else ""
-            return 401 if not known else 404, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"}
+            return 401 if not known else 404, {"X-Error-Code": "RepoNotFound",
+                                               "X-Error-Message": "Repository not found"}
         if model.disabled:
             return 403, {"X-Error-Message": "Access to this resource is disabled."}
         return None
@@ -259,7 +260,8 @@ class Hub:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if model.gated and token not in model.may:
             return self.send(handler, request, 403 if token else 401, b"",
-                             {"X-Error-Code": "GatedRepo", "X-Error-Message": f"Access to model {model_id} is restricted."})
+                             {"X-Error-Code": "GatedRepo",
+                              "X-Error-Message": f"Access to model {model_id} is restricted."})
         commit = model.revisions.get(revision)
         file = model.files.get(path)
         if commit is None or file is None:

@@ -5,8 +5,8 @@ from weir_server import SOURCE, WEIR
 
 
 def installed(name, timeout=600, verb="ci"):
-    """The folder in which the packages of tests/e2e/NAME are installed; skips the test where they cannot be had. `verb`: install, not
-    ci, where the lock file lacks the packages of other systems than Linux on x86-64."""
+    """The folder in which the packages of tests/e2e/NAME are installed; skips the test where they cannot be had.
+    `verb`: install, not ci, where the lock file lacks the packages of other systems than Linux on x86-64."""
     npm = shutil.which("npm")
     if npm is None:
         raise unittest.SkipTest("npm is not installed (tools/install --npm)")
@@ -17,7 +17,8 @@ def installed(name, timeout=600, verb="ci"):
         for file in ("package.json", "package-lock.json"):
             shutil.copy(f"{source}/{file}", folder)
         try:
-            done = subprocess.run([npm, verb, "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, timeout=timeout)
+            done = subprocess.run([npm, verb, "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True,
+                                  timeout=timeout)
         except subprocess.TimeoutExpired:
             raise unittest.SkipTest(f"npm did not fetch the packages within {timeout} s")
         if done.returncode != 0:

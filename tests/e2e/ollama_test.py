@@ -1,5 +1,5 @@
-"""Ollama's API: its own JavaScript client, and what Open WebUI and VS Code ask. The exchanges of those two are written out
-from what their sources read, not recorded from the programs."""
+"""Ollama's API: its own JavaScript client, and what Open WebUI and VS Code ask. The exchanges of those two are written
+out from what their sources read, not recorded from the programs."""
 import datetime, http.client, json, os, random, re, shutil, subprocess, sys, tempfile, unittest
 
 import hub_rules
@@ -48,7 +48,8 @@ class JavaScriptClient(OllamaTest):
             done = subprocess.run(
                 ["node_modules/node/bin/node", "--test", "--test-reporter=spec", "ollama.mjs"], cwd=folder, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
-                env={**os.environ, "BASE": f"http://{server.host}:{server.port}", "MODEL": MODEL, "MODEL_TO_PULL": TO_PULL})
+                env={**os.environ, "BASE": f"http://{server.host}:{server.port}", "MODEL": MODEL,
+                     "MODEL_TO_PULL": TO_PULL})
             print(done.stdout[-12000:])
             self.assertEqual(done.returncode, 0)
 
@@ -63,14 +64,17 @@ class OpenWebUi(OllamaTest):
             listed = json.loads(server.get("/api/tags"))["models"]
             self.assertEqual([m["model"] for m in listed], [f"{MODEL}:latest"])
             for model in listed:
-                self.assertEqual(set(model), {"name", "model", "modified_at", "size", "digest", "details", "capabilities"})
+                self.assertEqual(set(model),
+                                 {"name", "model", "modified_at", "size", "digest", "details", "capabilities"})
             loaded = json.loads(server.get("/api/ps"))["models"]
             expires = datetime.datetime.fromisoformat(loaded[0]["expires_at"])
             self.assertGreater(expires.timestamp(), datetime.datetime.now().timestamp())
 
     def test_a_chat(self):
-        body = {"model": f"{MODEL}:latest", "stream": True, "options": {"temperature": 0, "num_predict": 6, "num_ctx": 4096},
-                "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is the sea?"}],
+        body = {"model": f"{MODEL}:latest", "stream": True,
+                "options": {"temperature": 0, "num_predict": 6, "num_ctx": 4096},
+                "messages": [{"role": "system", "content": "Be brief."},
+                             {"role": "user", "content": "What is the sea?"}],
                 "keep_alive": "5m"}
         with self.server() as server:
             lines = self.lines(server, "/api/chat", body)
@@ -125,7 +129,8 @@ class Programs(OllamaTest):
 
     def test_curl_needs_no_word_of_json(self):
         with self.server() as server:
-            body = json.dumps({"model": MODEL, "prompt": "Once", "raw": True, "stream": False, "options": {"num_predict": 2}})
+            body = json.dumps({"model": MODEL, "prompt": "Once", "raw": True, "stream": False,
+                               "options": {"num_predict": 2}})
             form = {"Content-Type": "application/x-www-form-urlencoded"}
             self.assertEqual(server.request("POST", "/api/generate", body.encode(), form)[0], 200)
             self.assertEqual(server.request("POST", "/v1/completions", body.encode(), form)[0], 415)
@@ -142,7 +147,8 @@ class Pull(OllamaTest):
         self.hub.rate = 200_000
         with self.server() as server:
             connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
-            connection.request("POST", "/api/pull", json.dumps({"model": TO_PULL}), {"Content-Type": "application/json"})
+            connection.request("POST", "/api/pull", json.dumps({"model": TO_PULL}),
+                               {"Content-Type": "application/json"})
             answer = connection.getresponse()
             status = ""
             while not re.match("pulling [0-9a-f]{12}$", status):
@@ -173,7 +179,8 @@ class Pull(OllamaTest):
         self.hub.rate = 50_000
         with self.server("--drain-seconds", "1") as server:
             connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
-            connection.request("POST", "/api/pull", json.dumps({"model": TO_PULL}), {"Content-Type": "application/json"})
+            connection.request("POST", "/api/pull", json.dumps({"model": TO_PULL}),
+                               {"Content-Type": "application/json"})
             answer = connection.getresponse()
             self.assertEqual(json.loads(answer.readline())["status"], "pulling manifest")
             self.assertEqual(server.terminate(), 0)

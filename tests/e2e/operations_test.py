@@ -9,7 +9,8 @@ CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell
 
 def raw(body, path="/v1/chat/completions"):
     data = json.dumps(body).encode()
-    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+            f"{len(data)}\r\n\r\n").encode() + data
 
 
 class Operations(unittest.TestCase):
@@ -26,18 +27,22 @@ class Operations(unittest.TestCase):
                 self.assertEqual(server.request("GET", "/ready")[0], 200)
                 self.assertEqual(server.request("POST", "/v1/chat/completions", CHAT, watcher)[0], 403)
                 self.assertEqual(server.request("GET", "/metrics", headers=watcher)[0], 200)
-                self.assertEqual(server.request("GET", "/v1/models", headers={"Authorization": "Bearer sk-root-secret"})[0], 200)
+                self.assertEqual(server.request("GET", "/v1/models",
+                                                headers={"Authorization": "Bearer sk-root-secret"})[0], 200)
                 status, headers, _ = server.request("POST", "/v1/chat/completions", {**CHAT, "max_tokens": 3}, alice)
                 self.assertEqual(status, 200)
                 self.assertEqual(headers["x-ratelimit-limit-requests"], "1000")
                 with server.socket() as s:
-                    s.sendall(raw({**CHAT, "stream": True}).replace(b"\r\nHost", b"\r\nAuthorization: Bearer sk-alice-secret\r\nHost", 1))
+                    s.sendall(raw({**CHAT, "stream": True}).replace(b"\r\nHost",
+                                                                    b"\r\nAuthorization: Bearer "
+                                                                    b"sk-alice-secret\r\nHost", 1))
                     s.recv(100)
                     status, headers, body = server.request("POST", "/v1/chat/completions", CHAT, alice)
                     self.assertEqual(status, 429, body)
                     self.assertIn("retry-after-ms", headers)
                 # The place is free again once the client has left.
-                eventually(lambda: server.request("POST", "/v1/chat/completions", {**CHAT, "max_tokens": 1}, alice)[0] == 200)
+                eventually(lambda: server.request("POST", "/v1/chat/completions", {**CHAT, "max_tokens": 1},
+                                                  alice)[0] == 200)
                 server.terminate()
                 log = server.logged()
                 for secret in ("sk-alice-secret", "sk-watch-secret", "sk-root-secret"):
@@ -47,7 +52,8 @@ class Operations(unittest.TestCase):
                 answers = [line for line in lines if line.get("event") == "http answer"]
                 done = [a for a in answers if a["status"] == 200 and a.get("key") == "alice" and a.get("output") == 3]
                 self.assertEqual(len(done), 1)
-                self.assertEqual((done[0]["method"], done[0]["path"], done[0]["finish"]), ("POST", "/v1/chat/completions", "length"))
+                self.assertEqual((done[0]["method"], done[0]["path"], done[0]["finish"]),
+                                 ("POST", "/v1/chat/completions", "length"))
                 self.assertGreater(done[0]["prompt"], 0)
                 self.assertGreaterEqual(done[0]["total_ms"], done[0]["first_token_ms"])
                 self.assertTrue(any(a["status"] == 429 and a["key"] == "alice" for a in answers))
@@ -80,7 +86,8 @@ class Operations(unittest.TestCase):
                     before = server.metric("weir_generated_tokens_total")
                     s = server.socket()
                     s.sendall(raw({**CHAT, "stream": streamed, "max_tokens": 600,
-                                   "messages": [{"role": "user", "content": f"{prompt_words} " + "sea " * prompt_words}]}))
+                                   "messages": [{"role": "user",
+                                                 "content": f"{prompt_words} " + "sea " * prompt_words}]}))
                     eventually(lambda: server.metric("weir_requests_running") == 1, what="it runs")
                     s.close()
                     start = time.time()

@@ -1,4 +1,5 @@
-"""A network of this process's own, in which every port of the loopback addresses is free, where the system allows it."""
+"""A network of this process's own, in which every port of the loopback addresses is free, where the system allows
+it."""
 import ctypes, fcntl, os, socket, struct
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000

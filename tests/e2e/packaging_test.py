@@ -1,5 +1,6 @@
-"""The files of packaging/: manifests have the kinds and fields that their APIs know, dashboard and alerts ask for figures that a server
-gives, what is configured are options that there are, and shells and `man` read what is made for them."""
+"""The files of packaging/: manifests have the kinds and fields that their APIs know, dashboard and alerts ask for
+figures that a server gives, what is configured are options that there are, and shells and `man` read what is made for
+them."""
 import json, os, re, shutil, subprocess, tempfile, unittest
 
 import prometheus
@@ -13,8 +14,8 @@ except ImportError:
 PACKAGING = os.path.join(SOURCE, "packaging")
 MANUAL = os.path.join(os.path.dirname(WEIR), "weir-manual")
 
-# What may stand where: a type; a dict of fields, each of which is one of these; a list of one of these; MAP: names of the author's own
-# to texts; ANY: not looked into. What is needed must be there.
+# What may stand where: a type; a dict of fields, each of which is one of these; a list of one of these; MAP: names of
+# the author's own to texts; ANY: not looked into. What is needed must be there.
 MAP, ANY, COUNT, PORT = object(), object(), (int,), (int, str)
 
 
@@ -24,27 +25,37 @@ def need(what):
 
 METADATA = need({"name": need(str), "namespace": str, "labels": MAP, "annotations": MAP})
 SELECTOR = {"matchLabels": MAP, "matchExpressions": [{"key": need(str), "operator": need(str), "values": [str]}]}
-SOURCE_OF_VALUE = {"secretKeyRef": {"name": need(str), "key": need(str), "optional": bool}, "configMapKeyRef": {"name": need(str), "key": need(str)}}
-PROBE = {"httpGet": {"path": need(str), "port": need(PORT), "scheme": str}, "initialDelaySeconds": COUNT, "periodSeconds": COUNT,
+SOURCE_OF_VALUE = {"secretKeyRef": {"name": need(str), "key": need(str), "optional": bool},
+                   "configMapKeyRef": {"name": need(str), "key": need(str)}}
+PROBE = {"httpGet": {"path": need(str), "port": need(PORT), "scheme": str}, "initialDelaySeconds": COUNT,
+         "periodSeconds": COUNT,
          "timeoutSeconds": COUNT, "failureThreshold": COUNT, "successThreshold": COUNT}
 AMOUNTS = {"cpu": str, "memory": str}
 CONTAINER = {
-    "name": need(str), "image": need(str), "args": [str], "command": [str], "ports": [{"name": str, "containerPort": need(COUNT), "protocol": str}],
+    "name": need(str), "image": need(str), "args": [str], "command": [str],
+    "ports": [{"name": str, "containerPort": need(COUNT), "protocol": str}],
     "env": [{"name": need(str), "value": str, "valueFrom": SOURCE_OF_VALUE}],
     "envFrom": [{"configMapRef": {"name": need(str)}, "secretRef": {"name": need(str)}}],
-    "startupProbe": PROBE, "livenessProbe": PROBE, "readinessProbe": PROBE, "lifecycle": {"preStop": {"exec": {"command": [str]}}},
+    "startupProbe": PROBE, "livenessProbe": PROBE, "readinessProbe": PROBE,
+    "lifecycle": {"preStop": {"exec": {"command": [str]}}},
     "resources": need({"requests": AMOUNTS, "limits": AMOUNTS}),
-    "securityContext": need({"allowPrivilegeEscalation": need(bool), "readOnlyRootFilesystem": need(bool), "capabilities": need({"drop": [str]})}),
+    "securityContext": need({"allowPrivilegeEscalation": need(bool), "readOnlyRootFilesystem": need(bool),
+                             "capabilities": need({"drop": [str]})}),
     "volumeMounts": [{"name": need(str), "mountPath": need(str), "readOnly": bool, "subPath": str}],
 }
 POD = {
-    "serviceAccountName": str, "automountServiceAccountToken": bool, "enableServiceLinks": bool, "terminationGracePeriodSeconds": COUNT,
-    "securityContext": need({"runAsNonRoot": need(bool), "runAsUser": COUNT, "runAsGroup": COUNT, "fsGroup": COUNT, "fsGroupChangePolicy": str,
+    "serviceAccountName": str, "automountServiceAccountToken": bool, "enableServiceLinks": bool,
+    "terminationGracePeriodSeconds": COUNT,
+    "securityContext": need({"runAsNonRoot": need(bool), "runAsUser": COUNT, "runAsGroup": COUNT, "fsGroup": COUNT,
+                             "fsGroupChangePolicy": str,
                              "seccompProfile": need({"type": need(str), "localhostProfile": str})}),
     "initContainers": [CONTAINER], "containers": need([CONTAINER]),
-    "volumes": [{"name": need(str), "persistentVolumeClaim": {"claimName": need(str)}, "emptyDir": {"sizeLimit": str, "medium": str},
-                 "secret": {"secretName": need(str), "defaultMode": COUNT, "items": [{"key": need(str), "path": need(str)}]}}],
-    "topologySpreadConstraints": [{"maxSkew": need(COUNT), "topologyKey": need(str), "whenUnsatisfiable": need(str), "labelSelector": SELECTOR}],
+    "volumes": [{"name": need(str), "persistentVolumeClaim": {"claimName": need(str)},
+                 "emptyDir": {"sizeLimit": str, "medium": str},
+                 "secret": {"secretName": need(str), "defaultMode": COUNT,
+                            "items": [{"key": need(str), "path": need(str)}]}}],
+    "topologySpreadConstraints": [{"maxSkew": need(COUNT), "topologyKey": need(str), "whenUnsatisfiable": need(str),
+                                   "labelSelector": SELECTOR}],
 }
 PEER = {"podSelector": SELECTOR, "namespaceSelector": SELECTOR}
 POLICY_PORT = {"protocol": str, "port": PORT}
@@ -57,47 +68,61 @@ KINDS = {
     ("v1", "ConfigMap"): {"metadata": METADATA, "data": need(MAP)},
     ("v1", "Secret"): {"metadata": METADATA, "type": str, "stringData": need(MAP)},
     ("v1", "PersistentVolumeClaim"): {"metadata": METADATA, "spec": need({
-        "accessModes": need([str]), "storageClassName": str, "resources": need({"requests": need({"storage": need(str)})})})},
+        "accessModes": need([str]), "storageClassName": str,
+        "resources": need({"requests": need({"storage": need(str)})})})},
     ("v1", "Service"): {"metadata": METADATA, "spec": need({
-        "selector": need(MAP), "type": str, "ports": need([{"name": str, "port": need(COUNT), "targetPort": PORT, "protocol": str}])})},
+        "selector": need(MAP), "type": str,
+        "ports": need([{"name": str, "port": need(COUNT), "targetPort": PORT, "protocol": str}])})},
     ("apps/v1", "Deployment"): {"metadata": METADATA, "spec": need({
         "replicas": COUNT, "selector": need(SELECTOR),
         "strategy": {"type": str, "rollingUpdate": {"maxUnavailable": PORT, "maxSurge": PORT}},
         "template": need({"metadata": {"labels": MAP, "annotations": MAP}, "spec": need(POD)})})},
-    ("policy/v1", "PodDisruptionBudget"): {"metadata": METADATA, "spec": need({"maxUnavailable": PORT, "minAvailable": PORT, "selector": need(SELECTOR)})},
+    ("policy/v1", "PodDisruptionBudget"): {"metadata": METADATA,
+                                           "spec": need({"maxUnavailable": PORT, "minAvailable": PORT,
+                                                         "selector": need(SELECTOR)})},
     ("networking.k8s.io/v1", "NetworkPolicy"): {"metadata": METADATA, "spec": need({
         "podSelector": need(SELECTOR), "policyTypes": [str], "ingress": [{"from": [PEER], "ports": [POLICY_PORT]}],
         "egress": [{"to": [PEER], "ports": [POLICY_PORT]}]})},
     ("monitoring.coreos.com/v1", "PodMonitor"): {"metadata": METADATA, "spec": need({
         "selector": need(SELECTOR), "podMetricsEndpoints": need([{
-            "port": str, "path": str, "interval": str, "scheme": str, "bearerTokenSecret": {"name": need(str), "key": need(str)}}])})},
+            "port": str, "path": str, "interval": str, "scheme": str,
+            "bearerTokenSecret": {"name": need(str), "key": need(str)}}])})},
     ("keda.sh/v1alpha1", "ScaledObject"): {"metadata": METADATA, "spec": need({
-        "scaleTargetRef": need({"name": need(str), "kind": str, "apiVersion": str}), "minReplicaCount": COUNT, "maxReplicaCount": COUNT,
-        "cooldownPeriod": COUNT, "pollingInterval": COUNT, "triggers": need([{"type": need(str), "metadata": need(MAP)}])})},
+        "scaleTargetRef": need({"name": need(str), "kind": str, "apiVersion": str}), "minReplicaCount": COUNT,
+        "maxReplicaCount": COUNT,
+        "cooldownPeriod": COUNT, "pollingInterval": COUNT,
+        "triggers": need([{"type": need(str), "metadata": need(MAP)}])})},
     ("gateway.networking.k8s.io/v1", "Gateway"): {"metadata": METADATA, "spec": need({
-        "gatewayClassName": need(str), "listeners": need([{"name": need(str), "protocol": need(str), "port": need(COUNT), "hostname": str,
+        "gatewayClassName": need(str), "listeners": need([{"name": need(str), "protocol": need(str),
+                                                           "port": need(COUNT), "hostname": str,
                                                           "allowedRoutes": {"namespaces": {"from": str}}}])})},
     ("gateway.networking.k8s.io/v1", "HTTPRoute"): {"metadata": METADATA, "spec": need({
         "parentRefs": need([{"name": need(str), "namespace": str, "sectionName": str}]), "hostnames": [str],
-        "rules": need([{"matches": [{"path": {"type": str, "value": str}}], "timeouts": {"request": str, "backendRequest": str},
-                        "backendRefs": [{"group": str, "kind": str, "name": need(str), "namespace": str, "port": COUNT, "weight": COUNT}]}])})},
+        "rules": need([{"matches": [{"path": {"type": str, "value": str}}],
+                        "timeouts": {"request": str, "backendRequest": str},
+                        "backendRefs": [{"group": str, "kind": str, "name": need(str), "namespace": str, "port": COUNT,
+                                         "weight": COUNT}]}])})},
     ("inference.networking.k8s.io/v1", "InferencePool"): {"metadata": METADATA, "spec": need({
         "selector": need({"matchLabels": need(MAP)}), "targetPorts": need([{"number": need(COUNT)}]),
-        "endpointPickerRef": need({"group": str, "kind": str, "name": need(str), "port": {"number": need(COUNT)}, "failureMode": str})})},
+        "endpointPickerRef": need({"group": str, "kind": str, "name": need(str), "port": {"number": need(COUNT)},
+                                   "failureMode": str})})},
 }
 
 ADDRESS = {"socket_address": need({"address": need(str), "port_value": need(COUNT)})}
 ENVOY_TYPED = {
     "envoy.filters.network.http_connection_manager": {
-        "@type": need(str), "stat_prefix": need(str), "stream_idle_timeout": str, "http_filters": need([{"name": need(str), "typed_config": ANY}]),
+        "@type": need(str), "stat_prefix": need(str), "stream_idle_timeout": str,
+        "http_filters": need([{"name": need(str), "typed_config": ANY}]),
         "route_config": need({"name": str, "virtual_hosts": need([{
             "name": need(str), "domains": need([str]), "routes": need([{
                 "match": need({"prefix": str, "path": str}),
                 "route": need({
                     "cluster": need(str), "timeout": str, "idle_timeout": str,
-                    "hash_policy": [{"header": {"header_name": need(str)}, "terminal": bool, "connection_properties": {"source_ip": bool}}],
+                    "hash_policy": [{"header": {"header_name": need(str)}, "terminal": bool,
+                                     "connection_properties": {"source_ip": bool}}],
                     "retry_policy": {"retry_on": need(str), "retriable_status_codes": [int], "num_retries": COUNT,
-                                     "retry_host_predicate": [{"name": need(str), "typed_config": {"@type": need(str)}}],
+                                     "retry_host_predicate": [{"name": need(str),
+                                                               "typed_config": {"@type": need(str)}}],
                                      "host_selection_retry_max_attempts": COUNT}})}])}])})},
     "envoy.filters.http.router": {"@type": need(str)},
 }
@@ -106,26 +131,33 @@ ENVOY = {"static_resources": need({
                         "filter_chains": need([{"filters": need([{"name": need(str), "typed_config": need(ANY)}])}])}]),
     "clusters": need([{
         "name": need(str), "type": str, "connect_timeout": str, "lb_policy": str,
-        "health_checks": [{"timeout": need(str), "interval": need(str), "unhealthy_threshold": COUNT, "healthy_threshold": COUNT,
+        "health_checks": [{"timeout": need(str), "interval": need(str), "unhealthy_threshold": COUNT,
+                           "healthy_threshold": COUNT,
                            "http_health_check": {"path": need(str), "host": str}}],
-        "load_assignment": need({"cluster_name": need(str), "endpoints": need([{"lb_endpoints": need([{"endpoint": {"address": need(ADDRESS)}}])}])})}])})}
+        "load_assignment": need({"cluster_name": need(str),
+                                 "endpoints": need([{"lb_endpoints": need([{"endpoint": {"address": need(ADDRESS)}}])}])})}])})}
 
 RULES = {"groups": need([{"name": need(str), "interval": str, "rules": need([{
     "alert": need(str), "expr": need(str), "for": str, "labels": need({"severity": need(str)}),
     "annotations": need({"summary": need(str), "description": need(str)})}])}])}
 
 COMPOSE = {"services": need({"weir": need({
-    "build": {"context": need(str), "dockerfile": str}, "image": str, "command": [str], "ports": [str], "volumes": [str], "environment": MAP,
-    "read_only": bool, "tmpfs": [str], "cap_drop": [str], "security_opt": [str], "stop_grace_period": str})}), "volumes": ANY}
+    "build": {"context": need(str), "dockerfile": str}, "image": str, "command": [str], "ports": [str],
+    "volumes": [str], "environment": MAP,
+    "read_only": bool, "tmpfs": [str], "cap_drop": [str], "security_opt": [str], "stop_grace_period": str})}),
+           "volumes": ANY}
 
 DATASOURCE = {"type": need(str), "uid": need(str)}
 DASHBOARD = {
-    "uid": need(str), "title": need(str), "tags": [str], "schemaVersion": need(COUNT), "version": COUNT, "editable": bool, "refresh": str,
+    "uid": need(str), "title": need(str), "tags": [str], "schemaVersion": need(COUNT), "version": COUNT,
+    "editable": bool, "refresh": str,
     "timezone": str, "time": {"from": str, "to": str},
-    "templating": {"list": [{"name": need(str), "label": str, "type": need(str), "query": need(str), "datasource": DATASOURCE, "refresh": COUNT,
+    "templating": {"list": [{"name": need(str), "label": str, "type": need(str), "query": need(str),
+                             "datasource": DATASOURCE, "refresh": COUNT,
                              "includeAll": bool, "multi": bool, "current": MAP}]},
     "panels": need([{
-        "id": need(COUNT), "title": need(str), "type": need(str), "description": str, "datasource": need(DATASOURCE), "options": ANY,
+        "id": need(COUNT), "title": need(str), "type": need(str), "description": str, "datasource": need(DATASOURCE),
+        "options": ANY,
         "gridPos": need({"x": COUNT, "y": COUNT, "w": COUNT, "h": COUNT}),
         "fieldConfig": {"defaults": {"unit": str, "min": COUNT, "max": COUNT}, "overrides": [ANY]},
         "targets": need([{"refId": need(str), "expr": need(str), "legendFormat": str, "datasource": DATASOURCE}])}])}
@@ -161,7 +193,8 @@ def faults(value, expected, where):
 
 
 def files(*suffixes):
-    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(PACKAGING) for name in names if name.endswith(suffixes))
+    return sorted(os.path.join(folder, name) for folder, _,
+                  names in os.walk(PACKAGING) for name in names if name.endswith(suffixes))
 
 
 def read(path):
@@ -190,14 +223,17 @@ class Manifests(unittest.TestCase):
                 kinds.add(kind)
                 self.assertEqual(faults(document, KINDS[kind], f"{name} {kind[1]}"), [])
         self.assertEqual(kinds, set(KINDS), "the table has kinds that no file has")
-        self.assertEqual(faults(json.loads(read(f"{PACKAGING}/monitoring/grafana.json")), DASHBOARD, "grafana.json"), [])
+        self.assertEqual(faults(json.loads(read(f"{PACKAGING}/monitoring/grafana.json")), DASHBOARD, "grafana.json"),
+                         [])
 
     def test_the_table_sees_what_is_wrong(self):
         service = {"metadata": {"name": "weir"}, "spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]}}
         table = KINDS["v1", "Service"]
         self.assertEqual(faults(service, table, "s"), [])
-        for wrong, fault in (({"spec": {**service["spec"], "selectors": {}}}, "s.spec.selectors: there is no such field"),
-                             ({"spec": {"selector": {"a": 1}, "ports": [{"port": 80}]}}, "s.spec.selector: expected names to texts"),
+        for wrong, fault in (({"spec": {**service["spec"], "selectors": {}}},
+                              "s.spec.selectors: there is no such field"),
+                             ({"spec": {"selector": {"a": 1}, "ports": [{"port": 80}]}},
+                              "s.spec.selector: expected names to texts"),
                              ({"spec": {"selector": {}, "ports": [{"port": "80"}]}}, "s.spec.ports[0].port: expected"),
                              ({"spec": {"selector": {}, "ports": [{}]}}, "s.spec.ports[0].port: is missing"),
                              ({"spec": {"selector": {}, "ports": []}}, "s.spec.ports: expected a list")):
@@ -208,23 +244,29 @@ class Manifests(unittest.TestCase):
     def test_the_parts_name_each_other(self):
         folder = f"{PACKAGING}/kubernetes"
         kustomization, = documents(f"{folder}/kustomization.yaml")
-        self.assertEqual(sorted(kustomization["resources"]), sorted(name for name in os.listdir(folder) if name != "kustomization.yaml"))
+        self.assertEqual(sorted(kustomization["resources"]),
+                         sorted(name for name in os.listdir(folder) if name != "kustomization.yaml"))
         parts = {document["kind"]: document for name in kustomization["resources"] for document in documents(f"{folder}/{name}")}
         pod = parts["Deployment"]["spec"]["template"]
         labels = {**pod["metadata"]["labels"], **kustomization["labels"][0]["pairs"]}
         selectors = [parts[kind]["spec"]["selector"] for kind in ("Deployment", "PodDisruptionBudget", "PodMonitor")]
-        selectors += [parts["NetworkPolicy"]["spec"]["podSelector"], {"matchLabels": parts["Service"]["spec"]["selector"]}]
+        selectors += [parts["NetworkPolicy"]["spec"]["podSelector"],
+                      {"matchLabels": parts["Service"]["spec"]["selector"]}]
         gateway = {document["kind"]: document for document in documents(f"{PACKAGING}/gateway/gateway.yaml")}
         pool = gateway["InferencePool"]
         for selector in selectors + [pool["spec"]["selector"]]:
             self.assertLessEqual(selector["matchLabels"].items(), labels.items())
         (container,) = pod["spec"]["containers"]
         (port,) = container["ports"]
-        self.assertEqual({pool["spec"]["targetPorts"][0]["number"], parts["NetworkPolicy"]["spec"]["ingress"][0]["ports"][0]["port"]}, {port["containerPort"]})
-        self.assertEqual({parts["Service"]["spec"]["ports"][0]["targetPort"], parts["PodMonitor"]["spec"]["podMetricsEndpoints"][0]["port"]}, {port["name"]})
+        self.assertEqual({pool["spec"]["targetPorts"][0]["number"],
+                          parts["NetworkPolicy"]["spec"]["ingress"][0]["ports"][0]["port"]}, {port["containerPort"]})
+        self.assertEqual({parts["Service"]["spec"]["ports"][0]["targetPort"],
+                          parts["PodMonitor"]["spec"]["podMetricsEndpoints"][0]["port"]}, {port["name"]})
         rule, = gateway["HTTPRoute"]["spec"]["rules"]
-        self.assertEqual((rule["backendRefs"][0]["kind"], rule["backendRefs"][0]["name"]), ("InferencePool", pool["metadata"]["name"]))
-        self.assertEqual(parts["ScaledObject"]["spec"]["scaleTargetRef"]["name"], parts["Deployment"]["metadata"]["name"])
+        self.assertEqual((rule["backendRefs"][0]["kind"], rule["backendRefs"][0]["name"]),
+                         ("InferencePool", pool["metadata"]["name"]))
+        self.assertEqual(parts["ScaledObject"]["spec"]["scaleTargetRef"]["name"],
+                         parts["Deployment"]["metadata"]["name"])
         secrets = {volume["secret"]["secretName"]: volume["secret"]["items"] for volume in pod["spec"]["volumes"] if "secret" in volume}
         for name, items in secrets.items():
             self.assertEqual(name, parts["Secret"]["metadata"]["name"])
@@ -233,7 +275,8 @@ class Manifests(unittest.TestCase):
         monitor = parts["PodMonitor"]["spec"]["podMetricsEndpoints"][0]["bearerTokenSecret"]
         self.assertEqual(monitor["name"], parts["Secret"]["metadata"]["name"])
         self.assertIn(monitor["key"], parts["Secret"]["stringData"])
-        mounted = {mount["name"] for each in (container, *pod["spec"]["initContainers"]) for mount in each["volumeMounts"]}
+        mounted = {mount["name"] for each in (container,
+                                              *pod["spec"]["initContainers"]) for mount in each["volumeMounts"]}
         self.assertEqual(mounted, {volume["name"] for volume in pod["spec"]["volumes"]})
         # The time between SIGTERM and SIGKILL is enough for what happens in it.
         data = parts["ConfigMap"]["data"]
@@ -253,8 +296,10 @@ class Manifests(unittest.TestCase):
             self.assertLessEqual(data.keys(), known)
             del data["WEIR_MODEL"]  # It is fetched; here the built-in one does.
             with Server("--host", "127.0.0.1", environment=data) as server:
-                self.assertEqual(server.request("GET", "/v1/models", headers={"Authorization": "Bearer replace-this-key"})[0], 200)
-                self.assertEqual(server.request("GET", "/metrics", headers={"Authorization": "Bearer replace-this-key-too"})[0], 200)
+                self.assertEqual(server.request("GET", "/v1/models",
+                                                headers={"Authorization": "Bearer replace-this-key"})[0], 200)
+                self.assertEqual(server.request("GET", "/metrics",
+                                                headers={"Authorization": "Bearer replace-this-key-too"})[0], 200)
                 self.assertEqual(server.request("GET", "/v1/models")[0], 401)
 
 
@@ -285,7 +330,8 @@ class Figures(unittest.TestCase):
 
         given = set()
         chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
-        for options in ((), ("--model", SOURCE + "/models/weir-tiny-moe", "--stream-experts", "--expert-memory", "12M")):
+        for options in ((),
+                        ("--model", SOURCE + "/models/weir-tiny-moe", "--stream-experts", "--expert-memory", "12M")):
             with Server(*options) as server:
                 server.post("/v1/chat/completions", chat)
                 for family in prometheus.parse(server.get("/metrics").decode()).values():
@@ -296,7 +342,8 @@ class Figures(unittest.TestCase):
         taken = set()
         for panel in json.loads(read(f"{PACKAGING}/monitoring/grafana.json"))["panels"]:
             place = panel["gridPos"]
-            cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+            cells = {(x, y) for x in range(place["x"],
+                                           place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
             self.assertFalse(cells & taken, panel["title"])
             self.assertLessEqual(place["x"] + place["w"], 24)
             taken |= cells
@@ -322,7 +369,8 @@ class Configuration(unittest.TestCase):
         text = read(f"{PACKAGING}/container/Dockerfile")
         instructions = re.findall(r"^([A-Z]+) ", text, re.M)
         self.assertEqual(instructions.count("FROM"), 2)
-        self.assertLessEqual(set(instructions), {"FROM", "WORKDIR", "COPY", "RUN", "ARG", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT"})
+        self.assertLessEqual(set(instructions), {"FROM", "WORKDIR", "COPY", "RUN", "ARG", "ENV", "USER", "VOLUME",
+                                                 "EXPOSE", "HEALTHCHECK", "ENTRYPOINT"})
         self.assertRegex(text, r"(?m)^USER 10001:10001$")
         self.assertRegex(text, r'(?m)^HEALTHCHECK .* CMD \["weir", "health"\]$')
 
@@ -354,7 +402,8 @@ class Manual(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         subprocess.run([MANUAL, cls.folder.name], check=True)
-        rows = re.findall(r"^\| `(?:-[a-z]+, )?(--[a-z-]+)[^|]*\|.*\| ([a-z, ]+) \|$", read(f"{SOURCE}/docs/options.md"), re.M)
+        rows = re.findall(r"^\| `(?:-[a-z]+, )?(--[a-z-]+)[^|]*\|.*\| ([a-z, ]+) \|$",
+                          read(f"{SOURCE}/docs/options.md"), re.M)
         cls.commands_of = {}
         for flag, commands in rows:  # A flag may be one option here and another there.
             cls.commands_of.setdefault(flag, []).extend(commands.split(", "))
@@ -364,7 +413,8 @@ class Manual(unittest.TestCase):
         groff = shutil.which("groff")
         if not groff:
             self.skipTest("groff is not installed")
-        done = subprocess.run([groff, "-man", "-Tascii", "-ww", "-P-c", "-rLL=200n", self.folder.name + "/weir.1"], capture_output=True, text=True)
+        done = subprocess.run([groff, "-man", "-Tascii", "-ww", "-P-c", "-rLL=200n", self.folder.name + "/weir.1"],
+                              capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         shown = re.sub("\x1b\\[[0-9;]*m|.\b", "", done.stdout)
         for flag in self.commands_of:
@@ -375,7 +425,8 @@ class Manual(unittest.TestCase):
     def complete(self, *words):
         """What bash offers after these words, of which the last is begun."""
         script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weir; printf "%s\\n" "${COMPREPLY[@]}"'
-        done = subprocess.run(["bash", "-c", script, "bash", self.folder.name + "/weir.bash", *words], capture_output=True, text=True)
+        done = subprocess.run(["bash", "-c", script, "bash", self.folder.name + "/weir.bash", *words],
+                              capture_output=True, text=True)
         self.assertIn(done.returncode, (0, 1))
         return set(done.stdout.split())
 
@@ -384,7 +435,8 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("weir", ""), commands)
         for command in commands:
             offered = self.complete("weir", command, "--")
-            self.assertEqual(offered - {"--help", "--version"}, {flag for flag, of in self.commands_of.items() if command in of}, command)
+            self.assertEqual(offered - {"--help", "--version"},
+                             {flag for flag, of in self.commands_of.items() if command in of}, command)
         self.assertEqual(self.complete("weir", "--por"), {"--port"})
         self.assertEqual(self.complete("weir", "--thinking", ""), {"on", "off", "auto"})
         self.assertEqual(self.complete("weir", "bench", "--isa", "avx"), {"avx2", "avx512"})
@@ -396,7 +448,8 @@ class Manual(unittest.TestCase):
             with self.subTest(shell):
                 if not shutil.which(shell):
                     self.skipTest(f"{shell} is not installed")
-                done = subprocess.run([shell, *flags, f"{self.folder.name}/weir.{shell}"], capture_output=True, text=True)
+                done = subprocess.run([shell, *flags, f"{self.folder.name}/weir.{shell}"], capture_output=True,
+                                      text=True)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 

@@ -27,7 +27,8 @@ class Against(unittest.TestCase):
         lines = done.stdout.splitlines()
         self.assertEqual(len(lines), 4, done.stdout)
         nll = [float(re.search(r"nll (\S+) ", line).group(1)) for line in lines[:2]]
-        kl = re.fullmatch(r"KL\(reference \|\| model\): mean (\S+) \+- \S+ nats a token, median (\S+), 99th percentile (\S+); "
+        kl = re.fullmatch(r"KL\(reference \|\| model\): mean (\S+) \+- \S+ nats a token, median (\S+), 99th "
+                          r"percentile (\S+); "
                           r"the same most likely token for (\S+) %", lines[3])
         self.assertIsNotNone(kl, lines[3])
         more = float(re.match(r"nll more than the reference's by (\S+) ", lines[2]).group(1))
@@ -62,9 +63,11 @@ class Against(unittest.TestCase):
         self.assertIn(": 98 tokens predicted in windows of 60,", done.stdout)  # Of each window all but the first.
 
     def test_vocabularies_must_be_of_one_size(self):
-        done = weir("perplexity", "--model", TINY, "--against", f"{SOURCE}/tests/data/families/llama", "--file", self.text)
+        done = weir("perplexity", "--model", TINY, "--against", f"{SOURCE}/tests/data/families/llama", "--file",
+                    self.text)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("tests/data/families/llama: expected a vocabulary of 8192 tokens, as the measured model has; found 256",
+        self.assertIn("tests/data/families/llama: expected a vocabulary of 8192 tokens, as the measured model has; "
+                      "found 256",
                       done.stderr)
         done = weir("perplexity", "--model", TINY, "--against", f"{self.folder}/none", "--file", self.text)
         self.assertEqual(done.returncode, 1)

@@ -170,7 +170,8 @@ class Pull(HubTest):
     def test_redirects_into_this_network_are_refused(self):
         self.hub.add("org/name", small_model())
         for to in ("0.0.0.0", "[::ffff:0.0.0.0]", "0"):
-            self.hub.fault("model.safetensors", "redirect", headers={"Location": f"http://{to}:{self.hub.port('trap')}/x"})
+            self.hub.fault("model.safetensors", "redirect",
+                           headers={"Location": f"http://{to}:{self.hub.port('trap')}/x"})
             self.assertIn("within this network", self.pull(expect=1))
         self.hub.fault("model.safetensors", "redirect", headers={"Location": "file:///etc/passwd"})
         self.assertIn("expected an address such as", self.pull(expect=1))
@@ -331,7 +332,8 @@ class Cache(HubTest):
         self.assertIn(f"rm '{blob}'", ended.stdout)
         os.remove(blob)
         self.assertIn("incomplete", self.weir("list"))
-        self.assertIn("missing  tokenizer.json", subprocess.run([WEIR, "verify", "org/name"], capture_output=True, text=True,
+        self.assertIn("missing  tokenizer.json", subprocess.run([WEIR, "verify", "org/name"], capture_output=True,
+                                                                text=True,
                                                                 env=self.environment()).stdout)
         self.pull()
         self.expect_whole()
@@ -372,7 +374,8 @@ class Serve(HubTest):
         watcher = threading.Thread(target=watch)
         watcher.start()
         environment = self.environment(TOKEN)
-        with Server("--port", str(port), "--model", "org/tiny", "--disk-reserve", "100M", environment=environment) as server:
+        with Server("--port", str(port), "--model", "org/tiny", "--disk-reserve", "100M",
+                    environment=environment) as server:
             done.set()
             watcher.join()
             answer = server.post("/v1/completions", {"prompt": "Once", "max_tokens": 4, "temperature": 0})

@@ -10,20 +10,25 @@ DOCUMENTS = ["The old boat sailed out to sea.", "print(sum(range(10)))", "A cat 
 class Rerank(unittest.TestCase):
     def test_scores_are_the_odds_of_the_two_words(self):
         with Server("--reranker", "yes-no") as server:
-            scores = [item["score"] for item in server.post("/v1/score", {"text_1": QUERY, "text_2": DOCUMENTS})["data"]]
+            scores = [item["score"] for item in server.post("/v1/score",
+                                                            {"text_1": QUERY, "text_2": DOCUMENTS})["data"]]
             answer = server.post("/v1/rerank", {"query": QUERY, "documents": DOCUMENTS, "return_documents": True})
             self.assertEqual([r["index"] for r in answer["results"]], sorted(range(4), key=lambda i: -scores[i]))
             for result in answer["results"]:
-                self.assertEqual(result["relevance_score"], scores[result["index"]], "alone and among others the same bits")
+                self.assertEqual(result["relevance_score"], scores[result["index"]],
+                                 "alone and among others the same bits")
                 self.assertEqual(result["document"]["text"], DOCUMENTS[result["index"]])
-            self.assertEqual(len(server.post("/rerank", {"query": QUERY, "documents": DOCUMENTS, "top_n": 2})["results"]), 2)
+            self.assertEqual(len(server.post("/rerank",
+                                             {"query": QUERY, "documents": DOCUMENTS, "top_n": 2})["results"]), 2)
             for i, document in enumerate(DOCUMENTS):
-                self.assertEqual(server.post("/v1/score", {"text_1": QUERY, "text_2": document})["data"][0]["score"], scores[i])
+                self.assertEqual(server.post("/v1/score", {"text_1": QUERY, "text_2": document})["data"][0]["score"],
+                                 scores[i])
                 self.assertAlmostEqual(self.odds_of_words(server, document), scores[i], places=5)
 
     def odds_of_words(self, server, document):
         """From the log-probabilities of both words after the same conversation, each made certain by a bias."""
-        system = ('You are given an instruction, a query and a document. Does the document meet what the instruction and the query ask for? '
+        system = ('You are given an instruction, a query and a document. Does the document meet what the instruction '
+                  'and the query ask for? '
                   'Answer "yes" or "no" and nothing else.')
         user = ("<Instruct>: Find the passages that answer the query.\n"
                 f"<Query>: {QUERY}\n<Document>: {document}")

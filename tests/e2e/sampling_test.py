@@ -123,7 +123,8 @@ class Budget(unittest.TestCase):
             self.assertEqual(alone, at_once([lambda b=b: server.post(CHAT, b)["choices"] for b in budgets]))
 
     def test_the_servers_budget_and_message_hold_for_those_who_say_nothing(self):
-        with Server("--chat-template", self.template, "--reasoning-budget", "5", "--reasoning-budget-message", " Well.") as server:
+        with Server("--chat-template", self.template, "--reasoning-budget", "5", "--reasoning-budget-message",
+                    " Well.") as server:
             message = server.post(CHAT, {**PROMPT, "max_tokens": 40})["choices"][0]["message"]
             self.assertTrue(message["reasoning_content"].endswith(" Well."), message)
             answer = server.post("/v1/messages", {**PROMPT, "max_tokens": 40, "model": "weir-tiny-moe",
@@ -140,7 +141,8 @@ class Timings(unittest.TestCase):
             self.assertEqual(timings["cache_n"] + timings["prompt_n"], usage["prompt_tokens"])
             self.assertEqual(timings["predicted_n"], usage["completion_tokens"])
             self.assertGreater(timings["prompt_ms"], 0)
-            self.assertAlmostEqual(timings["predicted_per_token_ms"], timings["predicted_ms"] / timings["predicted_n"], 6)
+            self.assertAlmostEqual(timings["predicted_per_token_ms"], timings["predicted_ms"] / timings["predicted_n"],
+                                   6)
             events = server.stream(CHAT, body)
             self.assertEqual([i for i, event in enumerate(events) if "timings" in event], [len(events) - 1])
             each = server.stream(CHAT, {**body, "timings_per_token": True})
@@ -148,7 +150,8 @@ class Timings(unittest.TestCase):
 
     def test_progress_of_a_prompt_is_told_while_it_is_computed(self):
         with Server("--prefill-size", "64") as server:
-            events = server.stream("/v1/completions", {"prompt": "word " * 900, "max_tokens": 2, "return_progress": True})
+            events = server.stream("/v1/completions",
+                                   {"prompt": "word " * 900, "max_tokens": 2, "return_progress": True})
             told = [event["prompt_progress"] for event in events if "prompt_progress" in event]
             self.assertGreater(len(told), 1)
             self.assertEqual(told, sorted(told, key=lambda p: p["processed"]))

@@ -1,12 +1,13 @@
-"""A model that sees, for tests: a fixture with a vision tower, to which it gives a tokenizer of ASCII and a chat template."""
+"""A model that sees, for tests: a fixture with a vision tower, to which it gives a tokenizer of ASCII and a chat
+template."""
 import json, os, shutil, struct, zlib
 
 from weir_server import SOURCE
 
 FAMILIES = os.environ.get("WEIR_FAMILIES", f"{SOURCE}/build/fixtures/families")
 
-# What the references' tokenizers and templates have for an image, by fixture: special tokens by the ids that its recorded
-# prompt has for them, and what the template writes.
+# What the references' tokenizers and templates have for an image, by fixture: special tokens by the ids that its
+# recorded prompt has for them, and what the template writes.
 QWEN = ({252: "<|vision_start|>", 253: "<|vision_end|>", 254: "<|video_pad|>", 255: "<|image_pad|>"},
         "<|vision_start|><|image_pad|><|vision_end|>")
 ROWS = ({255: "[IMG]", 254: "[IMG_BREAK]", 253: "[IMG_END]"}, "[IMG]")
@@ -59,7 +60,8 @@ def write(folder, family, marks, template):
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2}
     vocabulary.update({("Ġ" if c == " " else chr(c) if isinstance(c, int) else c): 3 + i
                        for i, c in enumerate([" "] + list(range(33, 127)) + ["Ċ"])})
-    added = [{"id": number, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+    added = [{"id": number, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False,
               "special": True} for number, text in sorted(marks.items())]
     tokenizer = {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
@@ -67,7 +69,8 @@ def write(folder, family, marks, template):
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
         "post_processor": None,
         "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
-        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None,
                   "fuse_unk": False, "byte_fallback": False, "vocab": vocabulary, "merges": []}}
     with open(f"{folder}/tokenizer.json", "w") as file:
         json.dump(tokenizer, file)
@@ -87,5 +90,6 @@ def png(width, height, pixel=colours, orientation=None):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-            (chunk(b"eXIf", b"MM\0*\0\0\0\x08\0\x01" + struct.pack(">HHIHHI", 0x0112, 3, 1, orientation, 0, 0)) if orientation else b"") +
+            (chunk(b"eXIf", b"MM\0*\0\0\0\x08\0\x01" + struct.pack(">HHIHHI", 0x0112, 3, 1, orientation, 0,
+                                                                   0)) if orientation else b"") +
             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))

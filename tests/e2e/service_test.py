@@ -1,10 +1,11 @@
-"""What systemd and the server tell each other: that it is ready, alive, rereads and ends; sockets that it listens on already; and the
-unit, as systemd's own tools see it and as the kernel enforces it."""
+"""What systemd and the server tell each other: that it is ready, alive, rereads and ends; sockets that it listens on
+already; and the unit, as systemd's own tools see it and as the kernel enforces it."""
 import ctypes, ctypes.util, http.client, json, os, re, shutil, signal, socket, subprocess, tempfile, threading, time, unittest
 
 from weir_server import SOURCE, WEIR, Server, eventually
 
-CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 4, "temperature": 0}
+CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 4,
+        "temperature": 0}
 UNITS = os.path.join(SOURCE, "packaging/systemd")
 
 
@@ -50,7 +51,8 @@ class Notify(unittest.TestCase):
             self.assertNotIn("WATCHDOG=1", states[:ready])
             server.post("/v1/chat/completions", CHAT)
             server.process.send_signal(signal.SIGHUP)
-            eventually(lambda: self.manager.heard("RELOADING=1") == 1 and self.manager.heard("READY=1") == 2, what="it has reread")
+            eventually(lambda: self.manager.heard("RELOADING=1") == 1 and self.manager.heard("READY=1") == 2,
+                       what="it has reread")
             self.assertTrue(self.manager.has_heard("MONOTONIC_USEC="))
             self.assertEqual(server.terminate(), 0)
             eventually(lambda: self.manager.heard("STOPPING=1") == 1, what="it has ended")
@@ -64,16 +66,20 @@ class Notify(unittest.TestCase):
         with open(control, "wb") as file:
             file.write(bytes(24))
         environment = {**self.environment, "LD_PRELOAD": library, "WEIR_INJECT": control}
-        options = ("--model", SOURCE + "/models/weir-tiny-moe", "--stream-experts", "--expert-memory", "12M", "--ssd-io", "pread")
+        options = ("--model", SOURCE + "/models/weir-tiny-moe", "--stream-experts", "--expert-memory", "12M",
+                   "--ssd-io", "pread")
         with Server(*options, environment=environment) as server:
             eventually(lambda: self.manager.heard("WATCHDOG=1") >= 2, what="alive though it is idle")
-            busy = threading.Thread(target=lambda: server.post("/v1/chat/completions", {**CHAT, "max_tokens": 300, "ignore_eos": True}))
+            busy = threading.Thread(target=lambda: server.post("/v1/chat/completions",
+                                                               {**CHAT, "max_tokens": 300, "ignore_eos": True}))
             busy.start()
             before = self.manager.heard("WATCHDOG=1")
             eventually(lambda: self.manager.heard("WATCHDOG=1") >= before + 2, what="alive while it computes")
             with open(control, "r+b") as file:  # enum Kind of inject_reads.c: hold all reads.
-                file.write((4).to_bytes(4, "little") + (0).to_bytes(4, "little") + (-1).to_bytes(8, "little", signed=True))
-            held = threading.Thread(target=lambda: server.post("/v1/chat/completions", CHAT))  # The other may be through.
+                file.write((4).to_bytes(4, "little") + (0).to_bytes(4,
+                                                                    "little") + (-1).to_bytes(8, "little", signed=True))
+            held = threading.Thread(target=lambda: server.post("/v1/chat/completions",
+                                                               CHAT))  # The other may be through.
             held.start()
             eventually(lambda: "engine does not move" in server.logged(), seconds=30, what="the log says so")
             silent = self.manager.heard("WATCHDOG=1")
@@ -86,7 +92,8 @@ class Notify(unittest.TestCase):
             held.join()
 
     def test_what_is_no_address_ends_the_start(self):
-        done = subprocess.run([WEIR, "--port", "0"], env={**os.environ, "NOTIFY_SOCKET": "nowhere"}, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([WEIR, "--port", "0"], env={**os.environ, "NOTIFY_SOCKET": "nowhere"},
+                              capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("NOTIFY_SOCKET: expected a path or @NAME; found 'nowhere'", done.stderr)
 
@@ -105,7 +112,8 @@ class Sockets(unittest.TestCase):
                 os.close(fd)
 
         log = open(f"{folder}/log", "a")
-        process = subprocess.Popen(["/bin/sh", "-c", script, "sh", WEIR], stdout=log, stderr=log, preexec_fn=place, close_fds=False)
+        process = subprocess.Popen(["/bin/sh", "-c", script, "sh", WEIR], stdout=log, stderr=log, preexec_fn=place,
+                                   close_fds=False)
         for fd in kept:
             os.close(fd)
         log.close()
@@ -175,7 +183,8 @@ def filter_of_unit():
     def expand(name):
         if not name.startswith("@"):
             return {name}
-        out = subprocess.run(["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(["systemd-analyze", "syscall-filter", name], capture_output=True, text=True,
+                             check=True).stdout
         lines = [line.strip() for line in out.splitlines()[1:]]
         return set().union(*(expand(line) for line in lines if line and not line.startswith("#")))
 
@@ -200,7 +209,8 @@ class Confined(unittest.TestCase):
                     self.assertIn("io_uring", server.logged())
                 self.assertEqual(server.terminate(), 0)
 
-    @unittest.skipUnless(shutil.which("systemd-analyze") and ctypes.util.find_library("seccomp"), "systemd or libseccomp is not installed")
+    @unittest.skipUnless(shutil.which("systemd-analyze") and ctypes.util.find_library("seccomp"),
+                         "systemd or libseccomp is not installed")
     def test_what_the_unit_allows_is_enough(self):
         names = filter_of_unit()
         self.assertTrue({"io_uring_setup", "arch_prctl", "read"} <= names)
@@ -234,13 +244,16 @@ class Units(unittest.TestCase):
             file.write(re.sub(r"^Documentation=.*\n", "", text.replace("/usr/bin/weir", WEIR), flags=re.M))
 
     def test_are_sound(self):
-        done = subprocess.run(["systemd-analyze", "verify", "--man=no", f"{self.folder}/weir.service", f"{self.folder}/weir.socket"],
-                              capture_output=True, text=True, env={**os.environ, "SYSTEMD_UNIT_PATH": self.folder + ":"})
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", f"{self.folder}/weir.service",
+                               f"{self.folder}/weir.socket"],
+                              capture_output=True, text=True,
+                              env={**os.environ, "SYSTEMD_UNIT_PATH": self.folder + ":"})
         complaints = [line for line in (done.stdout + done.stderr).splitlines() if "weir" in line]
         self.assertEqual((done.returncode, complaints), (0, []), done.stderr)
 
     def test_leave_little_to_an_intruder(self):
-        done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager", f"{self.folder}/weir.service"],
+        done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager",
+                               f"{self.folder}/weir.service"],
                               capture_output=True, text=True)
         exposure = re.search(r"Overall exposure level for weir\.service: ([0-9.]+)", done.stdout)
         self.assertTrue(exposure, done.stdout + done.stderr)

@@ -1,4 +1,5 @@
-"""Servers of several models, for the tests of these: one small model in three arithmetics, which are three models to a client."""
+"""Servers of several models, for the tests of these: one small model in three arithmetics, which are three models to a
+client."""
 import json, os, re, tempfile, threading, time
 
 from weir_server import SOURCE, Server

@@ -1,5 +1,6 @@
-"""Several models for a long time: loads and unloads beside requests, an adapter, clients that leave, idle models that go. Nothing
-grows, and no answer but 429 and 503 with Retry-After is an error. WEIR_SOAK_SECONDS says how long (an hour for a release)."""
+"""Several models for a long time: loads and unloads beside requests, an adapter, clients that leave, idle models that
+go. Nothing grows, and no answer but 429 and 503 with Retry-After is an error. WEIR_SOAK_SECONDS says how long (an hour
+for a release)."""
 import json, os, random, tempfile, time, unittest
 
 from adapter_test import write_adapter

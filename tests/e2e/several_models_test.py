@@ -132,7 +132,8 @@ class Cache(unittest.TestCase):
                 self.assertNotIn("org/two", listed())
                 self.assertFalse(os.path.exists(f"{cache}/models--org--two"))
                 server.post("/v1/completions", {"model": "org/two", "prompt": "Hi"}, 404)
-                for path, expect in (("/models?model=org/two", 404), ("/models?model=weir-tiny-moe", 409), ("/models", 400)):
+                for path, expect in (("/models?model=org/two", 404), ("/models?model=weir-tiny-moe", 409),
+                                     ("/models", 400)):
                     self.assertEqual(server.request("DELETE", path)[0], expect, path)
 
                 # Another process may pull, too.
@@ -163,7 +164,8 @@ class Adapters(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for seed, name in enumerate(("sql", "late")):
                 write_adapter(f"{folder}/{name}", seed)
-            own = {"fast": (("lora-modules", f"sql={folder}/sql"), ("lora-dir", folder)), "wide": (("enable-lora", "true"),)}
+            own = {"fast": (("lora-modules", f"sql={folder}/sql"), ("lora-dir", folder)),
+                   "wide": (("enable-lora", "true"),)}
             with SeveralModels(own=own) as server:
                 base = ask(server, "fast", "Hi", 6)
                 adapted = ask(server, "sql", "Hi", 6)
@@ -235,7 +237,8 @@ class Orders(unittest.TestCase):
     def test_a_used_model_is_unloaded_by_force_only(self):
         with SeveralModels() as server:
             with server.socket() as client:
-                body = json.dumps({"model": "fast", "prompt": "Hi", "max_tokens": 1800, "ignore_eos": True, "stream": True})
+                body = json.dumps({"model": "fast", "prompt": "Hi", "max_tokens": 1800, "ignore_eos": True,
+                                   "stream": True})
                 client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
                                f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
                 client.recv(100)
@@ -252,7 +255,8 @@ class Orders(unittest.TestCase):
     def test_what_requests_load_and_what_they_do_not(self):
         with SeveralModels() as server:
             body = {"model": "fast", "prompt": "Hi", "max_tokens": 2}
-            self.assertEqual(server.post("/v1/completions?autoload=false", body, 503)["error"]["code"], "model_not_loaded")
+            self.assertEqual(server.post("/v1/completions?autoload=false", body, 503)["error"]["code"],
+                             "model_not_loaded")
             self.assertEqual(server.post("/v1/completions", {**body, "model": "nobody"}, 404)["error"]["code"],
                              "model_not_found")
             self.assertEqual(server.post("/v1/completions", body)["model"], "fast")

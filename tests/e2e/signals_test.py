@@ -42,7 +42,8 @@ class Hangup(unittest.TestCase):
                 address = re.search(r"http://([^/\s]+):(\d+)/v1", line)
             for _ in range(3):
                 connection = http.client.HTTPConnection(address.group(1), int(address.group(2)), timeout=60)
-                connection.request("POST", "/v1/chat/completions", json.dumps(CHAT), {"Content-Type": "application/json"})
+                connection.request("POST", "/v1/chat/completions", json.dumps(CHAT),
+                                   {"Content-Type": "application/json"})
                 self.assertEqual(connection.getresponse().status, 200)
                 connection.close()
             process.send_signal(signal.SIGTERM)
@@ -81,7 +82,8 @@ class Hangup(unittest.TestCase):
                 # One goes while it is answered, one comes; the third is on another line; alice has a new secret.
                 with server.socket() as s:
                     data = json.dumps({**CHAT, "max_tokens": 300, "stream": True}).encode()
-                    s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer sk-second\r\n"
+                    s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: "
+                              b"close\r\nAuthorization: Bearer sk-second\r\n"
                               b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
                     answer = s.recv(1 << 16)
                     write(file, "# new\nsk-fourth\nsk-third\nsk-fifth name=alice requests-per-minute=2\n")
@@ -100,7 +102,8 @@ class Hangup(unittest.TestCase):
                 self.assertNotIn('key="bob"', metrics)
                 # What the third has stored is its own, not that of whoever has its line now.
                 for key, status in (("sk-third", 200), ("sk-fourth", 404)):
-                    self.assertEqual(server.request("GET", "/v1/responses/" + response["id"], headers=bearer(key))[0], status)
+                    self.assertEqual(server.request("GET", "/v1/responses/" + response["id"], headers=bearer(key))[0],
+                                     status)
                 # What cannot be read changes nothing, and says no key.
                 write(file, "sk-fourth\nsk-secret speed=9\n")
                 self.reload(server, "keys kept: ")
@@ -127,10 +130,12 @@ class Hangup(unittest.TestCase):
                 self.assertEqual(server.logged(), "")
             with open(file + ".1") as old, open(file) as new:
                 old, new = old.read(), new.read()
-            for words, there in (("server ready", old), ("path=/v1/models", old), ("path=/props", old), ("path=/slots", new),
+            for words, there in (("server ready", old), ("path=/v1/models", old), ("path=/props", old),
+                                 ("path=/slots", new),
                                  ("server stopped", new)):
                 self.assertIn(words, there)
-        done = subprocess.run([WEIR, "--port", "0", "--log-file", "/nowhere/log"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([WEIR, "--port", "0", "--log-file", "/nowhere/log"], capture_output=True, text=True,
+                              timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot open the log file /nowhere/log: No such file or directory", done.stderr)
 
@@ -140,12 +145,14 @@ class Hangup(unittest.TestCase):
             write(file, "sk-first\n")
             os.chmod(file, 0o644)
             with Server("--host", "0.0.0.0", "--api-key-file", file) as server:
-                self.assertIn(f"--api-key-file {file} can be read by every user of this machine (mode 0644)", server.logged())
+                self.assertIn(f"--api-key-file {file} can be read by every user of this machine (mode 0644)",
+                              server.logged())
                 self.assertNotIn("without keys", server.logged())
                 os.chmod(file, 0o640)
                 self.reload(server, "keys count=1")
                 self.assertEqual(server.logged().count("can be read"), 1)
-        for host, told in (("0.0.0.0", True), ("::", True), ("127.0.0.1", False), ("127.0.0.9", False), ("localhost", False)):
+        for host, told in (("0.0.0.0", True), ("::", True), ("127.0.0.1", False), ("127.0.0.9", False),
+                           ("localhost", False)):
             if (host == "::" and not socket.has_ipv6) or (host == "localhost" and not knows_localhost()):
                 print(f"left out: {host} is unknown here")
                 continue

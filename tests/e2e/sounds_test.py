@@ -24,7 +24,8 @@ def url_part(url):
 
 
 def chat(*parts):
-    return {"messages": [{"role": "user", "content": [*parts, {"type": "text", "text": QUESTION}]}], "max_tokens": 8, "temperature": 0}
+    return {"messages": [{"role": "user", "content": [*parts, {"type": "text", "text": QUESTION}]}], "max_tokens": 8,
+            "temperature": 0}
 
 
 @unittest.skipUnless(hearing_model.fixture(FAMILY), "no fixtures of families (WEIR_FAMILIES)")
@@ -38,7 +39,8 @@ class Sounds(unittest.TestCase):
         cls.media = f"{cls.folder.name}/media"
         os.makedirs(cls.media)
         shutil.copy(f"{cls.model}/audio.wav", f"{cls.media}/a.wav")
-        cls.server = Server("--model", cls.model, "--alias", "hearing", "--media-path", cls.media, "--compute", "exact").__enter__()
+        cls.server = Server("--model", cls.model, "--alias", "hearing", "--media-path", cls.media, "--compute",
+                            "exact").__enter__()
 
     @classmethod
     def tearDownClass(cls):
@@ -66,7 +68,8 @@ class Sounds(unittest.TestCase):
         self.assertGreater(tokens, 0)
         self.assertEqual(self.server.post(CHAT, chat())["usage"]["prompt_tokens_details"]["audio_tokens"], 0)
         url = f"data:audio/wav;base64,{base64.b64encode(self.sound).decode()}"
-        for other in (url_part(url), url_part("file:a.wav"), {"type": "file", "file": {"file_data": url}}, part(self.sound, "mp3")):
+        for other in (url_part(url), url_part("file:a.wav"), {"type": "file", "file": {"file_data": url}},
+                      part(self.sound, "mp3")):
             self.assertEqual(self.say(other), expected, str(other)[:80])
         response = self.server.post("/v1/responses", {"input": [{"role": "user", "content": [
             part(self.sound), {"type": "input_text", "text": QUESTION}]}], "max_output_tokens": 8, "temperature": 0})
@@ -85,7 +88,8 @@ class Sounds(unittest.TestCase):
                     ids = server.post("/tokenize", {"messages": heard["messages"]})["tokens"]
                     self.assertEqual([i for i in ids if i in marks], hearing_model.recorded_sound(family))
                     answer = server.post(CHAT, heard)
-                    self.assertEqual(answer["usage"]["prompt_tokens_details"]["audio_tokens"], ids.count(hearing_model.ROWS[family]))
+                    self.assertEqual(answer["usage"]["prompt_tokens_details"]["audio_tokens"],
+                                     ids.count(hearing_model.ROWS[family]))
                     self.assertEqual(server.post(CHAT, heard)["choices"][0]["message"], answer["choices"][0]["message"])
 
     def test_a_second_turn_of_text_alone_encodes_nothing(self):
@@ -95,7 +99,8 @@ class Sounds(unittest.TestCase):
         messages += [first["choices"][0]["message"], {"role": "user", "content": "And now?"}]
         second = self.server.post(CHAT, {"messages": messages, "max_tokens": 8, "temperature": 0})
         self.assertEqual(self.encoded(), encoded)
-        self.assertEqual(second["usage"]["prompt_tokens_details"]["audio_tokens"], first["usage"]["prompt_tokens_details"]["audio_tokens"])
+        self.assertEqual(second["usage"]["prompt_tokens_details"]["audio_tokens"],
+                         first["usage"]["prompt_tokens_details"]["audio_tokens"])
         self.assertGreater(second["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
 
     def test_many_clients_at_once_get_what_each_gets_alone(self):
@@ -113,8 +118,10 @@ class Sounds(unittest.TestCase):
         self.assertEqual(said, [alone[i % 6] for i in range(24)])
 
     def test_bad_sounds_are_refused_with_a_sentence(self):
-        for sound, told in ((self.sound[:1000], "ends early"), (b"", "empty"), (b"%PDF-1.7" + b"\0" * 90, "PDF"), (b"\0" * 100, "no known format"),
-                            (wav([math.nan] * 1600), "not a number"), (wav([0.5]), "too few"), (wav([0.0] * 16000 * 40), "at most"),
+        for sound, told in ((self.sound[:1000], "ends early"), (b"", "empty"), (b"%PDF-1.7" + b"\0" * 90, "PDF"),
+                            (b"\0" * 100, "no known format"),
+                            (wav([math.nan] * 1600), "not a number"), (wav([0.5]), "too few"),
+                            (wav([0.0] * 16000 * 40), "at most"),
                             (wav([0.0] * 900, channels=9), "channels")):
             message = self.refuse(part(sound))["message"]
             self.assertIn(told, message)
@@ -127,7 +134,8 @@ class Sounds(unittest.TestCase):
                          self.say(part(wav([math.sin(i / 9) for i in range(8000)]))))
 
     def test_hours_of_silence_hold_nobody_up(self):
-        # FLAC, of a few bytes a frame, would need its tools; a WAV of 16 bits at 8 kHz is an hour in 58 MB, which no body has.
+        # FLAC, of a few bytes a frame, would need its tools; a WAV of 16 bits at 8 kHz is an hour in 58 MB, which no
+        # body has.
         silence = wav([0] * (8000 * 240), rate=8000, kind="integer")
         began = time.monotonic()
         done = []
@@ -143,8 +151,10 @@ class Sounds(unittest.TestCase):
 
     def test_apis_without_sounds_say_so(self):
         digits = base64.b64encode(self.sound).decode()
-        error = self.server.post("/v1/messages", {"model": "hearing", "max_tokens": 8, "messages": [{"role": "user", "content": [
-            {"type": "audio", "source": {"type": "base64", "media_type": "audio/wav", "data": digits}}]}]}, expect=400)["error"]
+        error = self.server.post("/v1/messages",
+                                 {"model": "hearing", "max_tokens": 8, "messages": [{"role": "user", "content": [
+            {"type": "audio", "source": {"type": "base64", "media_type": "audio/wav", "data": digits}}]}]},
+                                 expect=400)["error"]
         self.assertIn('found "audio"', error["message"])
         error = self.server.post("/api/chat", {"model": "hearing", "stream": False, "messages": [
             {"role": "user", "content": QUESTION, "images": [digits]}]}, expect=400)["error"]
@@ -155,9 +165,11 @@ class Sounds(unittest.TestCase):
         shutil.copy(f"{SOURCE}/tests/e2e/npm/sounds.mjs", folder)
         sound, other = tone(440), tone(700)
         usage = self.server.post(CHAT, chat(part(sound)))["usage"]
-        done = subprocess.run(["node_modules/node/bin/node", "--test", "--test-reporter=spec", "sounds.mjs"], cwd=folder, text=True,
+        done = subprocess.run(["node_modules/node/bin/node", "--test", "--test-reporter=spec", "sounds.mjs"],
+                              cwd=folder, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, env={
-                                  **os.environ, "BASE": f"http://{self.server.host}:{self.server.port}", "MODEL": "hearing",
+                                  **os.environ, "BASE": f"http://{self.server.host}:{self.server.port}",
+                                  "MODEL": "hearing",
                                   "SOUND": base64.b64encode(sound).decode(), "OTHER": base64.b64encode(other).decode(),
                                   "AUDIO_TOKENS": str(usage["prompt_tokens_details"]["audio_tokens"])})
         print(done.stdout[-8000:])
@@ -166,4 +178,5 @@ class Sounds(unittest.TestCase):
 
 if __name__ == "__main__":
     result = unittest.main(verbosity=2, exit=False).result
-    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())  # 77: ctest counts it as skipped.
+    # 77: ctest counts it as skipped.
+    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())

@@ -1,5 +1,6 @@
-"""Checkpoints in the shapes of well-known models whose weights are holes in a file: they read as zeros and take no disk.
-`python3 sparse_model.py NAME FOLDER` writes one; what a server needs beside it (tokenizer.json, ...) comes from a real model. Standard library only."""
+"""Checkpoints in the shapes of well-known models whose weights are holes in a file: they read as zeros and take no
+disk. `python3 sparse_model.py NAME FOLDER` writes one; what a server needs beside it (tokenizer.json, ...) comes from a
+real model. Standard library only."""
 import json, os, struct, sys
 
 QUANTIZATION = {"group_size": 64, "bits": 4}
@@ -39,9 +40,11 @@ def shapes(config):
     for i in range(config["num_hidden_layers"]):
         layer = f"model.layers.{i}."
         for name, rows, columns in (
-                ("self_attn.q_proj", heads * head, hidden), ("self_attn.k_proj", kv, hidden), ("self_attn.v_proj", kv, hidden),
+                ("self_attn.q_proj", heads * head, hidden), ("self_attn.k_proj", kv, hidden),
+                ("self_attn.v_proj", kv, hidden),
                 ("self_attn.o_proj", hidden, heads * head), ("mlp.gate_proj", config["intermediate_size"], hidden),
-                ("mlp.up_proj", config["intermediate_size"], hidden), ("mlp.down_proj", hidden, config["intermediate_size"])):
+                ("mlp.up_proj", config["intermediate_size"], hidden),
+                ("mlp.down_proj", hidden, config["intermediate_size"])):
             matrices.append((layer + name, rows, columns))
         vectors += [(layer + "input_layernorm.weight", hidden), (layer + "post_attention_layernorm.weight", hidden)]
         if config["model_type"] == "qwen3":

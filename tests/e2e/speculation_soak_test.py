@@ -1,6 +1,6 @@
-"""Speculation for a long time: 64 clients with and without predictions, right and wrong ones, memory for too few of them at once,
-some that leave. Every answer is the one without speculation, nothing grows, and no page stays held. WEIR_SOAK_SECONDS says how
-long (an hour for a release)."""
+"""Speculation for a long time: 64 clients with and without predictions, right and wrong ones, memory for too few of
+them at once, some that leave. Every answer is the one without speculation, nothing grows, and no page stays held.
+WEIR_SOAK_SECONDS says how long (an hour for a release)."""
 import json, os, random, threading, time, unittest
 
 from speculation_test import figure
@@ -14,8 +14,10 @@ TEXT = "One day a small dog went to the park and saw a red ball. "
 
 def bodies():
     for i in range(24):
-        yield {"prompt": TEXT * (1 + i % 5) + "One day", "max_tokens": 20 + 5 * (i % 9), "temperature": 0.8 * (i % 2), "seed": i,
-               "logprobs": i % 3, **({"repetition_penalty": 1.1} if i % 4 == 0 else {}), **({"stop": ["ball"]} if i % 6 == 5 else {})}
+        yield {"prompt": TEXT * (1 + i % 5) + "One day", "max_tokens": 20 + 5 * (i % 9), "temperature": 0.8 * (i % 2),
+               "seed": i,
+               "logprobs": i % 3, **({"repetition_penalty": 1.1} if i % 4 == 0 else {}),
+               **({"stop": ["ball"]} if i % 6 == 5 else {})}
 
 
 class Soak(unittest.TestCase):
@@ -69,7 +71,8 @@ def leave(server, body, seconds):
     """Asks for a stream and goes after a while."""
     connection = server.connection()
     try:
-        connection.request("POST", "/v1/completions", json.dumps({**body, "stream": True}), {"Content-Type": "application/json"})
+        connection.request("POST", "/v1/completions", json.dumps({**body, "stream": True}),
+                           {"Content-Type": "application/json"})
         time.sleep(seconds)
     finally:
         connection.close()

@@ -1,13 +1,15 @@
-"""A model that writes down what is said, for tests: Whisper's fixture, of windows of one second and random weights, to which
-it gives a tokenizer of ASCII with the tokens of speech models."""
+"""A model that writes down what is said, for tests: Whisper's fixture, of windows of one second and random weights, to
+which it gives a tokenizer of ASCII with the tokens of speech models."""
 import json, math, shutil, struct
 
 from seeing_model import fixture
 
 FAMILY = "whisper"
-# The fixture's vocabulary has 256 tokens: text, those that tell the model what to do, and the times from 0.00 to 1.00 s.
+# The fixture's vocabulary has 256 tokens: text, those that tell the model what to do, and the times from 0.00 to 1.00
+# s.
 TIMESTAMPS = 256 - 51
-CONTROL = ["endoftext", "startoftranscript", "en", "de", "translate", "transcribe", "startofprev", "nospeech", "notimestamps"]
+CONTROL = ["endoftext", "startoftranscript", "en", "de", "translate", "transcribe", "startofprev", "nospeech",
+           "notimestamps"]
 END = TIMESTAMPS - len(CONTROL)
 
 
@@ -19,7 +21,8 @@ def make(folder):
     # Tokens of text that ASCII does not fill.
     vocabulary.update({f"Ġ{chr(97 + i // 26)}{chr(97 + i % 26)}": i + len(texts) for i in range(END - len(texts))})
     names = [f"<|{name}|>" for name in CONTROL] + [f"<|{i / 50:.2f}|>" for i in range(51)]
-    added = [{"id": END + i, "content": name, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+    added = [{"id": END + i, "content": name, "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False,
               "special": i < len(CONTROL)} for i, name in enumerate(names)]
     levels = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     with open(f"{folder}/tokenizer.json", "w") as file:
@@ -43,7 +46,8 @@ def make(folder):
 
 def wav(seconds, rate=16000, channels=1, sample=lambda t: 0.3 * math.sin(2 * math.pi * 440 * t)):
     """A sound as the bytes of a WAV file of 16 bits."""
-    frames = b"".join(struct.pack("<h", round(32767 * sample(i / rate))) * channels for i in range(round(seconds * rate)))
+    frames = b"".join(struct.pack("<h",
+                                  round(32767 * sample(i / rate))) * channels for i in range(round(seconds * rate)))
     return (b"RIFF" + struct.pack("<I", 36 + len(frames)) + b"WAVEfmt " +
             struct.pack("<IHHIIHH", 16, 1, channels, rate, 2 * channels * rate, 2 * channels, 16) +
             b"data" + struct.pack("<I", len(frames)) + frames)

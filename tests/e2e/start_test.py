@@ -45,7 +45,8 @@ class Start(unittest.TestCase):
                 self.assertIn("4-bit", about["meta"]["ftype"])
                 self.assertGreater(about["meta"]["size"], 28_873_984 // 2)
                 self.assertEqual(json.loads(server.get("/v1/models/some-org/tiny"))["id"], "some-org/tiny")
-                self.assertEqual(server.post("/v1/completions", {**ASK, "model": "some-org/tiny"})["model"], "some-org/tiny")
+                self.assertEqual(server.post("/v1/completions", {**ASK, "model": "some-org/tiny"})["model"],
+                                 "some-org/tiny")
 
     def test_several_names_and_any_name(self):
         with Server("--alias", "one,two", "-a", "three") as server:

@@ -1,4 +1,5 @@
-"""Experts from disk, on bad days too: answers are those of the resident server or a clean error, and the server goes on."""
+"""Experts from disk, on bad days too: answers are those of the resident server or a clean error, and the server goes
+on."""
 import errno, json, mmap, os, re, shutil, struct, subprocess, tempfile, threading, time, unittest
 
 import weir_server
@@ -103,7 +104,8 @@ class Streaming(unittest.TestCase):
                 self.assertLess(planned, 8 * 32)
                 self.assertLessEqual(sample(server, "weir_moe_slots", '"used"'), planned)
                 self.assertEqual(server.metric("weir_moe_failed_experts_total"), 0)
-                self.assertRegex(server.logged(), r"experts \d+ of \d+ in memory \(\d+ %\), .* \((io_uring|pread x \d+), \S+.*\)")
+                self.assertRegex(server.logged(),
+                                 r"experts \d+ of \d+ in memory \(\d+ %\), .* \((io_uring|pread x \d+), \S+.*\)")
                 self.assert_idle(server)
 
     def test_places_without_o_direct_are_read_through_the_page_cache(self):
@@ -136,7 +138,8 @@ class Streaming(unittest.TestCase):
             for bundle in (False, True):
                 if bundle:
                     subprocess.run([weir_server.WEIR, "pack", "--model", folder], check=True, capture_output=True)
-                shown = subprocess.run([weir_server.WEIR, "info", *arguments], check=True, capture_output=True, text=True).stdout
+                shown = subprocess.run([weir_server.WEIR, "info", *arguments], check=True, capture_output=True,
+                                       text=True).stdout
                 summary = re.search(r"^experts: (\d+ of \d+ in memory .*)$", shown, re.M)[1]
                 source = re.search(r"^read from (.*)$", shown, re.M)[1]
                 if bundle:
@@ -167,10 +170,13 @@ class BadDisk(Streaming):
         self.faults = Faults(folder.name)
 
     def serve(self, memory=SMALLEST, *arguments):
-        return streaming("--ssd-io", "pread", *arguments, folder=self.folder, memory=memory, environment=self.faults.environment)
+        return streaming("--ssd-io", "pread", *arguments, folder=self.folder, memory=memory,
+                         environment=self.faults.environment)
 
     def assert_failed(self, error, found):
-        self.assertRegex(error["message"], re.escape(self.weights) + r": expected (\d+ bytes at offset \d+|the file that was opened), found: " + found)
+        self.assertRegex(error["message"],
+                         re.escape(self.weights) + r": expected (\d+ bytes at offset \d+|the file that was opened), "
+                                                   r"found: " + found)
 
     def test_what_a_second_attempt_cures_nobody_notices(self):
         with self.serve() as server:
@@ -277,7 +283,8 @@ class BadDisk(Streaming):
                 status, _, data = server.request("POST", PATH, body)
                 self.assertEqual(status, 503, data)
                 self.assert_failed(json.loads(data)["error"],
-                                   rf"a file of {before.st_size} bytes \(.*\) that was written to since; a restart reads it anew")
+                                   rf"a file of {before.st_size} bytes \(.*\) that was written to since; a restart "
+                                   rf"reads it anew")
             self.assert_logged(server, r"ssd file changed since it was opened file=\S+model\.safetensors how=modified")
             self.assertGreater(sample(server, "weir_moe_io_errors_total", '"changed"'), 0)
             self.assert_idle(server)

@@ -1,11 +1,14 @@
-"""Answers bound to a form by the real server: every way to ask for one, streamed and not, several choices, many at once."""
+"""Answers bound to a form by the real server: every way to ask for one, streamed and not, several choices, many at
+once."""
 import json, os, re, threading, unittest
 
 from weir_server import SOURCE, Server
 
-PERSON = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0, "maximum": 150},
+PERSON = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 20},
+                                           "age": {"type": "integer", "minimum": 0, "maximum": 150},
                                            "mood": {"enum": ["glad", "sad", None]},
-                                           "tags": {"type": "array", "items": {"type": "string", "maxLength": 8}, "minItems": 1, "maxItems": 3}},
+                                           "tags": {"type": "array", "items": {"type": "string", "maxLength": 8},
+                                                    "minItems": 1, "maxItems": 3}},
           "required": ["name", "age", "mood", "tags"], "additionalProperties": False}
 TREE = {"$ref": "#/$defs/node", "$defs": {"node": {
     "type": "object", "properties": {"label": {"type": "string", "pattern": "^[a-z]{1,6}$"},
@@ -17,7 +20,8 @@ LARK = 'start: WORD ("," WORD)~1..3\nWORD: /[a-z]{1,6}/'
 
 def is_person(text):
     value = json.loads(text)
-    return (list(value) == ["name", "age", "mood", "tags"] and len(value["name"]) <= 20 and type(value["age"]) is int and
+    return (list(value) == ["name", "age", "mood",
+                            "tags"] and len(value["name"]) <= 20 and type(value["age"]) is int and
             0 <= value["age"] <= 150 and value["mood"] in ("glad", "sad", None) and 1 <= len(value["tags"]) <= 3 and
             all(isinstance(tag, str) and len(tag) <= 8 for tag in value["tags"]))
 
@@ -25,7 +29,8 @@ def is_person(text):
 def is_tree(text):
     node = json.loads(text)
     while True:
-        if list(node) != ["label", "children"] or not re.fullmatch("[a-z]{1,6}", node["label"]) or len(node["children"]) > 1:
+        if list(node) != ["label", "children"] or not re.fullmatch("[a-z]{1,6}",
+                                                                   node["label"]) or len(node["children"]) > 1:
             return False
         if not node["children"]:
             return True
@@ -38,18 +43,25 @@ def fits(pattern):
 
 # What is asked, what holds of a whole answer, and whether an answer may be longer than any limit.
 CASES = {
-    "json_object": ({"response_format": {"type": "json_object"}}, lambda text: isinstance(json.loads(text), dict), True),
-    "json_schema": ({"response_format": {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": PERSON}}}, is_person, False),
-    "recursive": ({"response_format": {"type": "json_schema", "json_schema": {"name": "tree", "schema": TREE}}}, is_tree, True),
+    "json_object": ({"response_format": {"type": "json_object"}}, lambda text: isinstance(json.loads(text), dict),
+                    True),
+    "json_schema": ({"response_format": {"type": "json_schema",
+                                         "json_schema": {"name": "person", "strict": True, "schema": PERSON}}},
+                    is_person, False),
+    "recursive": ({"response_format": {"type": "json_schema", "json_schema": {"name": "tree", "schema": TREE}}},
+                  is_tree, True),
     "guided_json": ({"guided_json": PERSON}, is_person, False),
     "guided_json_text": ({"guided_json": json.dumps(PERSON)}, is_person, False),
-    "guided_regex": ({"guided_regex": r"\d{3}-(north|south)( [A-F]{2}){0,4}"}, fits(r"\d{3}-(north|south)( [A-F]{2}){0,4}"), False),
-    "guided_choice": ({"guided_choice": ["yes", "no", "perhaps so"]}, lambda text: text in ("yes", "no", "perhaps so"), False),
+    "guided_regex": ({"guided_regex": r"\d{3}-(north|south)( [A-F]{2}){0,4}"},
+                     fits(r"\d{3}-(north|south)( [A-F]{2}){0,4}"), False),
+    "guided_choice": ({"guided_choice": ["yes", "no", "perhaps so"]}, lambda text: text in ("yes", "no", "perhaps so"),
+                      False),
     "guided_grammar": ({"guided_grammar": GBNF}, fits(r"(- [a-z]{1,8}\n){1,2}"), False),
     "guided_lark": ({"guided_grammar": LARK}, fits("[a-z]{1,6}(,[a-z]{1,6}){1,3}"), False),
     "structured_json": ({"structured_outputs": {"json": PERSON}}, is_person, False),
     "structured_regex": ({"structured_outputs": {"regex": "[01]{8}"}}, fits("[01]{8}"), False),
-    "structured_choice": ({"structured_outputs": {"choice": ["é", "日本", "a b"]}}, lambda text: text in ("é", "日本", "a b"), False),
+    "structured_choice": ({"structured_outputs": {"choice": ["é", "日本", "a b"]}},
+                          lambda text: text in ("é", "日本", "a b"), False),
     "structured_grammar": ({"structured_outputs": {"grammar": GBNF}}, fits(r"(- [a-z]{1,8}\n){1,2}"), False),
     "grammar": ({"grammar": GBNF}, fits(r"(- [a-z]{1,8}\n){1,2}"), False),
     "json_schema_field": ({"json_schema": PERSON}, is_person, False),
@@ -92,7 +104,8 @@ class StructuredOutput(unittest.TestCase):
         self.assertTrue(holds(text), (case, text))
 
     def body(self, case, **more):
-        return {"messages": [{"role": "user", "content": "Tell me about somebody."}], "max_tokens": 300, **CASES[case][0], **more}
+        return {"messages": [{"role": "user", "content": "Tell me about somebody."}], "max_tokens": 300,
+                **CASES[case][0], **more}
 
     def check_case(self, server, case, seed):
         answer = server.post("/v1/chat/completions", self.body(case, n=3, seed=seed))

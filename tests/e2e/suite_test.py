@@ -1,5 +1,5 @@
-"""`weir suite` on the embedded model: its lines, its reports, its exit status; and other servers at an address, of which
-one does not answer alike twice."""
+"""`weir suite` on the embedded model: its lines, its reports, its exit status; and other servers at an address, of
+which one does not answer alike twice."""
 import http.server, itertools, json, os, subprocess, tempfile, threading, unittest
 
 from weir_server import WEIR, Server
@@ -96,14 +96,16 @@ class Suite(unittest.TestCase):
         self.assertIn("1 worse than in the older report", other.stderr)
 
     def test_a_slower_build_is_worse(self):
-        report = {**self.report, "figures": [{"part": "speed", "name": "prefill of 512", "value": 1e9, "unit": "tokens/s",
+        report = {**self.report, "figures": [{"part": "speed", "name": "prefill of 512", "value": 1e9,
+                                              "unit": "tokens/s",
                                               "better": "more", "tolerance": 0.1, "verdict": "-"}]}
         path = f"{self.folder.name}/fast.json"
         with open(path, "w") as file:
             json.dump(report, file)
         slower = suite("--quick", "--only", "speed", "--against", path)
         self.assertEqual(slower.returncode, 1, slower.stdout)
-        self.assertRegex(slower.stdout, r"worse: speed, prefill of 512: \d+ tokens/s, was 1000000000: \d+ % worse, 10 % is ")
+        self.assertRegex(slower.stdout,
+                         r"worse: speed, prefill of 512: \d+ tokens/s, was 1000000000: \d+ % worse, 10 % is ")
 
     def test_reports_that_say_nothing_are_refused_before_anything_is_measured(self):
         for path, wanted in [("/nowhere", "--against: /nowhere"),

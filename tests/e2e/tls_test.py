@@ -9,7 +9,8 @@ CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell
 
 def make_certificate(folder, name="localhost", prefix="server"):
     cert, key = os.path.join(folder, prefix + ".crt"), os.path.join(folder, prefix + ".key")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days",
+                    "2",
                     "-subj", "/CN=" + name, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
                    check=True, capture_output=True)
     return cert, key
@@ -37,7 +38,8 @@ class Tls(unittest.TestCase):
 
     def request(self, server, method, path, body=None):
         connection = http.client.HTTPSConnection(server.host, server.port, context=self.context(), timeout=60)
-        connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+        connection.request(method, path, json.dumps(body) if body is not None else None,
+                           {"Content-Type": "application/json"})
         answer = connection.getresponse()
         data = answer.read()
         connection.close()
@@ -55,7 +57,8 @@ class Tls(unittest.TestCase):
             self.assertEqual(json.loads(body)["usage"]["completion_tokens"], 20)
             connection = http.client.HTTPSConnection(server.host, server.port, context=self.context(), timeout=60)
             for i in range(5):  # One connection, whole answers and streams in turn.
-                connection.request("POST", "/v1/chat/completions", json.dumps({**CHAT, "seed": 1, "stream": i % 2 == 1}),
+                connection.request("POST", "/v1/chat/completions",
+                                   json.dumps({**CHAT, "seed": 1, "stream": i % 2 == 1}),
                                    {"Content-Type": "application/json"})
                 data = connection.getresponse().read()
                 if i % 2 == 1:
@@ -68,7 +71,8 @@ class Tls(unittest.TestCase):
             connection.close()
             # Many at once.
             results = []
-            threads = [threading.Thread(target=lambda: results.append(self.request(server, "POST", "/v1/chat/completions", CHAT)[0]))
+            threads = [threading.Thread(target=lambda: results.append(self.request(server, "POST",
+                                                                                   "/v1/chat/completions", CHAT)[0]))
                        for _ in range(16)]
             for thread in threads:
                 thread.start()
@@ -112,7 +116,8 @@ class Tls(unittest.TestCase):
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             raw.connect((server.host, server.port))
             slow = self.context().wrap_socket(raw, server_hostname="127.0.0.1")
-            body = json.dumps({**CHAT, "stream": True, "max_tokens": 1000, "logprobs": True, "top_logprobs": 20}).encode()
+            body = json.dumps({**CHAT, "stream": True, "max_tokens": 1000, "logprobs": True,
+                               "top_logprobs": 20}).encode()
             head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
             slow.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             eventually(lambda: self.metric(server, "weir_requests_running") == 0
@@ -128,7 +133,8 @@ class Tls(unittest.TestCase):
             leaver.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             leaver.recv(1000)
             leaver.close()
-            eventually(lambda: self.metric(server, "weir_requests_running") == 0 and self.metric(server, "weir_kv_usage") == 0,
+            eventually(lambda: self.metric(server,
+                                           "weir_requests_running") == 0 and self.metric(server, "weir_kv_usage") == 0,
                        what="its pages are free")
 
     def test_those_who_do_not_speak_tls(self):
@@ -143,7 +149,8 @@ class Tls(unittest.TestCase):
                 while s.recv(4096):
                     pass
             self.assertGreaterEqual(self.metric(server, "weir_tls_failures_total"), 2)
-            eventually(lambda: self.metric(server, "weir_http_open_connections") == 1, what="only the question's is open")
+            eventually(lambda: self.metric(server, "weir_http_open_connections") == 1,
+                       what="only the question's is open")
             time.sleep(0.3)  # It is closed, too.
             # Who begins a handshake and stops is closed: at once if another needs the place, else in time.
             stalled = [server.socket(30) for _ in range(8)]
@@ -196,7 +203,8 @@ class Tls(unittest.TestCase):
                 before = ssl.get_server_certificate((server.host, server.port))
                 make_certificate(folder)
                 server.process.send_signal(signal.SIGHUP)
-                eventually(lambda: ssl.get_server_certificate((server.host, server.port)) != before, what="the new one is served")
+                eventually(lambda: ssl.get_server_certificate((server.host, server.port)) != before,
+                           what="the new one is served")
                 after = ssl.get_server_certificate((server.host, server.port))
                 with open(cert, "w") as file:
                     file.write("nonsense")
@@ -207,8 +215,10 @@ class Tls(unittest.TestCase):
     def test_bad_files_stop_the_start(self):
         weir = os.environ["WEIR_BINARY"]
         for arguments, expected in ((["--tls-cert", self.cert], "found only a certificate"),
-                                    (["--tls-cert", self.key, "--tls-key", self.key], "--tls-cert: expected certificates in PEM form"),
-                                    (["--tls-cert", self.cert, "--tls-key", "/nowhere"], "--tls-key: cannot read /nowhere")):
+                                    (["--tls-cert", self.key, "--tls-key", self.key],
+                                     "--tls-cert: expected certificates in PEM form"),
+                                    (["--tls-cert", self.cert, "--tls-key", "/nowhere"],
+                                     "--tls-key: cannot read /nowhere")):
             done = subprocess.run([weir, "--port", "0", *arguments], capture_output=True, text=True, timeout=60)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(expected, done.stderr)

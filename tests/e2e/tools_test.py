@@ -1,28 +1,39 @@
-"""Calls of functions and reasoning by the real server: required, named, allowed and free ones, streamed and not, in both APIs of
-functions, in several formats. The model is tiny and calls nothing by itself, so what holds here is what the server makes certain."""
+"""Calls of functions and reasoning by the real server: required, named, allowed and free ones, streamed and not, in
+both APIs of functions, in several formats. The model is tiny and calls nothing by itself, so what holds here is what
+the server makes certain."""
 import glob, json, os, re, tempfile, unittest
 
 from weir_server import SOURCE, Server
 
-WEATHER = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12}, "days": {"type": "integer", "minimum": 1, "maximum": 9},
-                                            "unit": {"enum": ["C", "F"]}}, "required": ["city", "days", "unit"], "additionalProperties": False}
-TIME = {"type": "object", "properties": {"zone": {"type": "string", "enum": ["UTC", "CET"]}}, "required": ["zone"], "additionalProperties": False}
+WEATHER = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12},
+                                            "days": {"type": "integer", "minimum": 1, "maximum": 9},
+                                            "unit": {"enum": ["C", "F"]}}, "required": ["city", "days", "unit"],
+           "additionalProperties": False}
+TIME = {"type": "object", "properties": {"zone": {"type": "string", "enum": ["UTC", "CET"]}}, "required": ["zone"],
+        "additionalProperties": False}
 
 
 def tool(name, parameters=None, **more):
-    return {"type": "function", "function": {"name": name, **({"parameters": parameters} if parameters else {}), **more}}
+    return {"type": "function",
+            "function": {"name": name, **({"parameters": parameters} if parameters else {}), **more}}
 
 
 TOOLS = [tool("get_weather", WEATHER, description="The weather."), tool("get_time", TIME, strict=True), tool("ping")]
-FITS = {"get_weather": lambda a: list(a) == ["city", "days", "unit"] and len(a["city"]) <= 12 and 1 <= a["days"] <= 9 and a["unit"] in "CF",
+FITS = {"get_weather": lambda a: list(a) == ["city", "days",
+                                             "unit"] and len(a["city"]) <= 12 and 1 <= a["days"] <= 9
+        and a["unit"] in "CF",
         "get_time": lambda a: a in ({"zone": "UTC"}, {"zone": "CET"}), "ping": lambda a: a == {}}
 
 # Templates in which nothing but the format differs; %s is what shows it.
-TEMPLATE = ("{%% for m in messages %%}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{%% endfor %%}{%% if tools %%}{{ tools | length }}"
+TEMPLATE = ("{%% for m in messages %%}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{%% endfor %%}{%% if tools "
+            "%%}{{ tools | length }}"
             "{%% endif %%}{%% if false %%}%s{%% endif %%}<|im_start|>assistant\n%s")
-FORMATS = ["<tool_call>", "<function=</function>", "<function=<parameter=", "<arg_key>", "[TOOL_CALLS]", "[TOOL_CALLS][ARGS]", "<｜tool▁calls▁begin｜>",
-           "<｜tool▁calls▁begin｜>```json", "<|tool_calls_section_begin|>", "<|tool_call|>", "<|tool_call>", "<|channel|><|message|>", "nothing",
-           "<|start_header_id|> \"parameters\"", "<|START_ACTION|>", "<TOOLCALL>", "<tool_calls>", "functools[", "<minimax:tool_call>", "<|tool_list_start|>"]
+FORMATS = ["<tool_call>", "<function=</function>", "<function=<parameter=", "<arg_key>", "[TOOL_CALLS]",
+           "[TOOL_CALLS][ARGS]", "<｜tool▁calls▁begin｜>",
+           "<｜tool▁calls▁begin｜>```json", "<|tool_calls_section_begin|>", "<|tool_call|>", "<|tool_call>",
+           "<|channel|><|message|>", "nothing",
+           "<|start_header_id|> \"parameters\"", "<|START_ACTION|>", "<TOOLCALL>", "<tool_calls>", "functools[",
+           "<minimax:tool_call>", "<|tool_list_start|>"]
 
 
 def holds(value, schema):
@@ -31,14 +42,17 @@ def holds(value, schema):
     known = [types[t] for t in [schema["type"]] if t in types] if isinstance(schema.get("type"), str) else [object]
     if value is None and schema.get("nullable"):
         return True
-    if not isinstance(value, tuple(known)) or ("enum" in schema and value not in schema["enum"]) or ("const" in schema and value != schema["const"]):
+    if not isinstance(value,
+                      tuple(known)) or ("enum" in schema and value not in schema["enum"]) or ("const" in schema and value != schema["const"]):
         return False
     if isinstance(value, list):
         return all(holds(item, schema.get("items", {})) for item in value)
     if not isinstance(value, dict):
         return True
     required, members = schema.get("required", []), schema.get("properties", {})
-    return all(name in value for name in required if isinstance(required, list)) and all(holds(value[n], s) for n, s in members.items() if n in value)
+    return all(name in value for name in required if isinstance(required,
+                                                                list)) and all(holds(value[n], s) for n,
+                                                                               s in members.items() if n in value)
 
 
 def put_together(body):
@@ -56,7 +70,8 @@ def put_together(body):
         for call in delta.get("tool_calls", []):
             if call["index"] == len(message["calls"]):
                 assert call["id"] and call["type"] == "function" and call["function"]["arguments"] == ""
-                message["calls"].append({"id": call["id"], "name": call["function"]["name"], "arguments": "", "pieces": 0})
+                message["calls"].append({"id": call["id"], "name": call["function"]["name"], "arguments": "",
+                                         "pieces": 0})
             else:
                 assert set(call) == {"index", "function"} and set(call["function"]) == {"arguments"}, call
                 message["calls"][call["index"]]["arguments"] += call["function"]["arguments"]
@@ -66,7 +81,8 @@ def put_together(body):
 
 class Tools(unittest.TestCase):
     def chat(self, server, seed=1, **more):
-        body = {"messages": [{"role": "user", "content": "What is the weather in Bern?"}], "max_tokens": 300, "seed": seed, "tools": TOOLS, **more}
+        body = {"messages": [{"role": "user", "content": "What is the weather in Bern?"}], "max_tokens": 300,
+                "seed": seed, "tools": TOOLS, **more}
         status, _, answer = server.request("POST", "/v1/chat/completions", body)
         self.assertEqual(status, 200, answer[:400])
         return answer
@@ -92,7 +108,9 @@ class Tools(unittest.TestCase):
 
     def test_forced_calls(self):
         named = {"type": "function", "function": {"name": "get_weather"}}
-        allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "get_time"}}]}}
+        allowed = {"type": "allowed_tools",
+                   "allowed_tools": {"mode": "required",
+                                     "tools": [{"type": "function", "function": {"name": "get_time"}}]}}
         with Server() as server:
             pieces = 0
             for seed in range(8):
@@ -116,18 +134,22 @@ class Tools(unittest.TestCase):
                 self.assertTrue(answer["message"]["content"])
                 self.assertIn(answer["finish_reason"], ("stop", "length"))
             # Without tools there is nothing to require.
-            self.assertTrue(json.loads(self.chat(server, tools=[], tool_choice="required"))["choices"][0]["message"]["content"])
-            answer = json.loads(self.chat(server, tools=[], functions=[TOOLS[1]["function"]], function_call={"name": "get_time"}))["choices"][0]
+            self.assertTrue(json.loads(self.chat(server, tools=[],
+                                                 tool_choice="required"))["choices"][0]["message"]["content"])
+            answer = json.loads(self.chat(server, tools=[], functions=[TOOLS[1]["function"]],
+                                          function_call={"name": "get_time"}))["choices"][0]
             self.assertEqual(answer["finish_reason"], "function_call")
             self.assertTrue(FITS["get_time"](json.loads(answer["message"]["function_call"]["arguments"])))
 
     def test_what_begins_as_a_call_ends_as_one(self):
         """The model is made to write the marker: what comes after it is a call of a function that there is."""
         with Server() as server:
-            marker = json.loads(server.request("POST", "/tokenize", {"content": "<tool_call>", "add_special": False})[2])["tokens"]
+            marker = json.loads(server.request("POST", "/tokenize",
+                                               {"content": "<tool_call>", "add_special": False})[2])["tokens"]
             found = 0
             for seed in range(6):
-                answer, _ = self.both(server, seed=seed, max_tokens=400, logit_bias={str(marker[0]): 30} if len(marker) == 1 else {})
+                answer, _ = self.both(server, seed=seed, max_tokens=400,
+                                      logit_bias={str(marker[0]): 30} if len(marker) == 1 else {})
                 for call in answer["message"].get("tool_calls", []):
                     self.assertIn(call["function"]["name"], FITS)
                     found += 1
@@ -136,15 +158,20 @@ class Tools(unittest.TestCase):
 
     def test_refusals(self):
         strict = tool("f", {"type": "object", "properties": {"a": {"not": {"items": {"type": "string"}}}}}, strict=True)
-        refused = [({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice"), ({"tool_choice": "sometimes"}, "tool_choice"),
-                   ({"tools": [tool("a b")]}, "tools[0].function.name"), ({"tools": [strict], "tool_choice": "required"}, "tools")]
+        refused = [({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice"),
+                   ({"tool_choice": "sometimes"}, "tool_choice"),
+                   ({"tools": [tool("a b")]}, "tools[0].function.name"),
+                   ({"tools": [strict], "tool_choice": "required"}, "tools")]
         with Server() as server:
             for more, param in refused:
-                status, _, body = server.request("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "tools": TOOLS, **more})
+                status, _, body = server.request("POST", "/v1/chat/completions",
+                                                 {"messages": [{"role": "user", "content": "x"}], "tools": TOOLS,
+                                                  **more})
                 self.assertEqual((status, json.loads(body)["error"]["param"]), (400, param), body)
 
     def test_schemas_of_tool_servers(self):
-        """What can be enforced holds, required and named; what cannot is named, and refused where the function is strict."""
+        """What can be enforced holds, required and named; what cannot is named, and refused where the function is
+        strict."""
         tools = []
         for path in sorted(glob.glob(f"{SOURCE}/tests/data/tool_schemas/*.json")):
             with open(path) as file:
@@ -155,7 +182,8 @@ class Tools(unittest.TestCase):
             for index, shown in enumerate(tools[::7]):
                 function = {"name": shown["name"], "parameters": shown["parameters"]}
                 choice = "required" if index % 2 else {"type": "function", "function": {"name": shown["name"]}}
-                body = {"messages": [{"role": "user", "content": "Go on."}], "tools": [{"type": "function", "function": function}],
+                body = {"messages": [{"role": "user", "content": "Go on."}],
+                        "tools": [{"type": "function", "function": function}],
                         "tool_choice": choice, "parallel_tool_calls": False, "max_tokens": 600, "seed": index}
                 status, headers, answer = server.request("POST", "/v1/chat/completions", body)
                 self.assertEqual(status, 200, answer)
@@ -181,7 +209,8 @@ class Tools(unittest.TestCase):
                 with Server("--chat-template", path) as server:
                     for seed in range(2):
                         choice, _ = self.both(server, seed=seed, tool_choice="required", parallel_tool_calls=False)
-                        if choice["finish_reason"] == "length":  # A model may think first, and this one knows no end of it.
+                        # A model may think first, and this one knows no end of it.
+                        if choice["finish_reason"] == "length":
                             self.assertTrue(choice["message"]["reasoning_content"])
                             continue
                         self.assertEqual((choice["finish_reason"], self.check_calls(choice, FITS)), ("tool_calls", 1))
@@ -208,7 +237,8 @@ class Tools(unittest.TestCase):
                 self.assertTrue(shown["content"])
                 self.assertNotIn("reasoning_content", shown)
                 # The form holds after the reasoning, which is made to end by what is likely.
-                end = json.loads(server.request("POST", "/tokenize", {"content": "</think>", "add_special": False})[2])["tokens"]
+                end = json.loads(server.request("POST", "/tokenize",
+                                                {"content": "</think>", "add_special": False})[2])["tokens"]
                 answer = json.loads(self.chat(server, tools=[], response_format=form, max_tokens=400,
                                               logit_bias={str(i): 30 for i in end}))["choices"][0]
                 if answer["finish_reason"] == "stop":

@@ -1,4 +1,5 @@
-"""Recordings through the real server: every format, in events, cut into windows, good and bad; and OpenAI's JavaScript client."""
+"""Recordings through the real server: every format, in events, cut into windows, good and bad; and OpenAI's JavaScript
+client."""
 import json, os, re, shutil, subprocess, sys, tempfile, threading, unittest
 
 import speech_model
@@ -62,7 +63,8 @@ class Transcriptions(unittest.TestCase):
             self.assertTrue(0 <= each["start"] <= each["end"] <= 0.9, each)
         srt = self.transcribe(self.sound, ("language", "en"), ("response_format", "srt"))
         self.assertEqual(len(re.findall(r"^\d\d:\d\d:\d\d,\d{3} --> ", srt, re.M)), len(verbose["segments"]))
-        self.assertTrue(self.transcribe(self.sound, ("language", "en"), ("response_format", "vtt")).startswith("WEBVTT\n\n"))
+        self.assertTrue(self.transcribe(self.sound, ("language", "en"),
+                                        ("response_format", "vtt")).startswith("WEBVTT\n\n"))
         events = self.transcribe(self.sound, ("language", "en"), ("stream", "true"))
         told = [json.loads(line[6:]) for line in events.split("\n") if line.startswith("data: ")]
         self.assertEqual("".join(each["delta"] for each in told[:-1]), text)
@@ -80,7 +82,8 @@ class Transcriptions(unittest.TestCase):
         for each in verbose["words"]:
             self.assertTrue(time <= each["start"] <= each["end"] <= 2.5, each)
             time = each["end"]
-        both = self.transcribe(text, *fields, ("timestamp_granularities[]", "word"), ("timestamp_granularities[]", "segment"))
+        both = self.transcribe(text, *fields, ("timestamp_granularities[]", "word"),
+                               ("timestamp_granularities[]", "segment"))
         self.assertEqual(json.loads(both)["words"], verbose["words"])
         self.assertTrue(json.loads(both)["segments"])
 
@@ -108,8 +111,10 @@ class Transcriptions(unittest.TestCase):
 
     def test_bad_recordings_are_refused_with_a_sentence(self):
         sound = speech_model.wav(0.1)
-        nan = sound[:20] + b"\3\0" + sound[22:32] + b"\4\0\x20\0" + b"data" + (400).to_bytes(4, "little") + b"\xff" * 400
-        for file, told in ((sound[:1000], "ends early"), (b"no sound", "no known format"), (b"%PDF-1.7" + b"\0" * 90, "PDF"),
+        nan = sound[:20] + b"\3\0" + sound[22:32] + b"\4\0\x20\0" + b"data" + (400).to_bytes(4,
+                                                                                             "little") + b"\xff" * 400
+        for file, told in ((sound[:1000], "ends early"), (b"no sound", "no known format"),
+                           (b"%PDF-1.7" + b"\0" * 90, "PDF"),
                            (speech_model.wav(0), "no sample"), (speech_model.wav(0.1, channels=9), "at most 8"),
                            (nan, "not a number"), (speech_model.silent_flac(36_000), "at most 3600 s")):
             error = self.refuse(file)
@@ -118,11 +123,13 @@ class Transcriptions(unittest.TestCase):
             self.assertEqual(error["param"], "file")
         self.assertIn("klingon", self.refuse(self.sound, ("language", "klingon"))["message"])
         self.assertIn("parts", self.refuse(self.sound, *[("include[]", "logprobs")] * 10_000, status=413)["message"])
-        self.assertEqual(self.server.post("/v1/audio/speech", {"input": "Hi"}, expect=404)["error"]["code"], "unknown_url")
+        self.assertEqual(self.server.post("/v1/audio/speech", {"input": "Hi"}, expect=404)["error"]["code"],
+                         "unknown_url")
 
     def test_odd_recordings_are_heard(self):
         self.transcribe(speech_model.wav(1 / 16000), ("language", "en"))
-        self.assertEqual(json.loads(self.transcribe(speech_model.silent_flac(9), ("response_format", "verbose_json")))["duration"], 8.192)
+        self.assertEqual(json.loads(self.transcribe(speech_model.silent_flac(9),
+                                                    ("response_format", "verbose_json")))["duration"], 8.192)
         seven = self.transcribe(speech_model.wav(0.5, rate=48000, channels=7), ("language", "en"), ("seed", 7))
         self.assertEqual(self.transcribe(speech_model.wav(0.5, rate=48000), ("language", "en"), ("seed", 7)), seven)
 
@@ -147,13 +154,16 @@ class Transcriptions(unittest.TestCase):
         with open(path, "wb") as file:
             file.write(self.sound)
         text = json.loads(self.transcribe(self.sound, ("language", "en")))["text"]
-        done = subprocess.run(["node_modules/node/bin/node", "--test", "--test-reporter=spec", "transcriptions.mjs"], cwd=folder,
+        done = subprocess.run(["node_modules/node/bin/node", "--test", "--test-reporter=spec", "transcriptions.mjs"],
+                              cwd=folder,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, env={
-                                  **os.environ, "BASE": f"http://{self.server.host}:{self.server.port}", "SOUND": path, "TEXT": text})
+                                  **os.environ, "BASE": f"http://{self.server.host}:{self.server.port}", "SOUND": path,
+                                  "TEXT": text})
         print(done.stdout[-8000:])
         self.assertEqual(done.returncode, 0)
 
 
 if __name__ == "__main__":
     result = unittest.main(verbosity=2, exit=False).result
-    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())  # 77: ctest counts it as skipped.
+    # 77: ctest counts it as skipped.
+    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())

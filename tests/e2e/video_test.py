@@ -63,7 +63,8 @@ class Video(unittest.TestCase):
                 test(server)
 
     def post(self, server, *parts, expect=200):
-        return server.post(CHAT, {"messages": [{"role": "user", "content": [*parts, {"type": "text", "text": QUESTION}]}],
+        return server.post(CHAT, {"messages": [{"role": "user",
+                                                "content": [*parts, {"type": "text", "text": QUESTION}]}],
                                   "max_tokens": 12, "temperature": 0, "ignore_eos": True}, expect)
 
     def ask(self, server, *parts):
@@ -81,10 +82,12 @@ class Video(unittest.TestCase):
             self.assertTrue(json.loads(server.get("/props"))["modalities"]["video"])
             times = [{"type": "text", "text": f"<{seconds} seconds>"} for seconds in ("0.2", "1.0")]
             # The third frame is its own next; of three frames as of four the sizes are counted.
-            self.assertEqual(self.ask(server, video(FIRST)), self.ask(server, {"type": "text", "text": "<0.0 seconds>"}, image(FIRST)))
+            self.assertEqual(self.ask(server, video(FIRST)),
+                             self.ask(server, {"type": "text", "text": "<0.0 seconds>"}, image(FIRST)))
             said, tokens = self.ask(server, video(FIRST, FIRST, SECOND))
             self.assertNotEqual(said, self.ask(server, video(SECOND, SECOND, FIRST))[0])
-            ids = server.post("/tokenize", {"messages": [{"role": "user", "content": [video(FIRST, FIRST, SECOND)]}]})["tokens"]
+            ids = server.post("/tokenize",
+                              {"messages": [{"role": "user", "content": [video(FIRST, FIRST, SECOND)]}]})["tokens"]
             self.assertEqual(ids.count(254), tokens)
             text = server.post("/detokenize", {"tokens": [i for i in ids if i < 128]})["content"]
             for time in times:
@@ -147,7 +150,8 @@ class Video(unittest.TestCase):
             whole = self.ask(server, video(*(pattern(frame) for frame in range(8)), fps=4))
             for data, kind in files:
                 self.assertEqual(self.ask(server, film(data, kind, fps=4)), whole)
-                ids = server.post("/tokenize", {"messages": [{"role": "user", "content": [film(data, kind)]}]})["tokens"]
+                ids = server.post("/tokenize",
+                                  {"messages": [{"role": "user", "content": [film(data, kind)]}]})["tokens"]
                 text = server.post("/detokenize", {"tokens": [i for i in ids if i < 128]})["content"]
                 # Frames 0, 2, 5 and 7.
                 for time in ("<0.2 seconds>", "<1.5 seconds>"):
@@ -164,9 +168,11 @@ class Video(unittest.TestCase):
                     return
                 expected = self.ask(server, film(contents("pattern.webm"), "video/webm"))
                 self.assertEqual(self.ask(server, film("file:pattern.webm")), expected)
-                self.assertEqual(self.ask(server, {"type": "video", "video": f"file://{VIDEOS}/pattern.webm"}), expected)
+                self.assertEqual(self.ask(server, {"type": "video", "video": f"file://{VIDEOS}/pattern.webm"}),
+                                 expected)
                 self.assertEqual(self.ask(server, film(f"http://127.0.0.1:{web.server_port}/pattern.webm")), expected)
-                self.refused(server, film(f"http://127.0.0.1:{web.server_port}/none.webm"), "404", "failed_to_download_video")
+                self.refused(server, film(f"http://127.0.0.1:{web.server_port}/none.webm"), "404",
+                             "failed_to_download_video")
                 self.refused(server, film("file:../videos/pattern.webm"), "Invalid video in")
             self.serve("qwen2_5_vl", test, "--media-path", VIDEOS, "--allow-remote-media", "127.0.0.1")
             web.shutdown()
@@ -191,9 +197,11 @@ class Video(unittest.TestCase):
             (contents("pattern.gif")[:3000], "the GIF ends early", "video_parse_error"),
             (FIRST, "the video is PNG, a picture; MP4, WebM and GIF are read", "unsupported_video_media_type"),
             (b"#EXTM3U\nfile:///etc/passwd\n", "of no known format", "unsupported_video_media_type"),
-            (fragments[:fragments.index(b"moof") - 4], "the MP4 has no frame; at least one was expected", "video_parse_error"),
+            (fragments[:fragments.index(b"moof") - 4], "the MP4 has no frame; at least one was expected",
+             "video_parse_error"),
             (bytes(huge), "its frames have 30000 x 30000 pixels; at most", "video_too_large"),
-            (contents("sound.mp4"), "expected pictures in the MP4, found none, only sound or text", "unsupported_video_media_type"),
+            (contents("sound.mp4"), "expected pictures in the MP4, found none, only sound or text",
+             "unsupported_video_media_type"),
             (contents("prores.mov"), "the MP4 has pictures in prores", "unsupported_video_media_type"),
             (bytes(damaged), "the MP4 is damaged", "video_parse_error"),
             (b"", "the video is empty", "video_parse_error"),
@@ -205,7 +213,8 @@ class Video(unittest.TestCase):
             for data, sentence, kind in cases:
                 with self.subTest(sentence):
                     self.refused(server, film(data), sentence, kind)
-            self.refused(server, film("data:text/plain;base64,AAAA"), "expected data:video/TYPE;base64,DIGITS", "invalid_video_url")
+            self.refused(server, film("data:text/plain;base64,AAAA"), "expected data:video/TYPE;base64,DIGITS",
+                         "invalid_video_url")
             # The server answers on.
             self.ask(server, film(mp4))
         self.serve("qwen2_5_vl", test)

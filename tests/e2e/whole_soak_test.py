@@ -1,8 +1,8 @@
 """Everything together for a long time: several models of different kinds (keys and values as numbers and as codes,
-windows, states, adapters), speculation, a small cache on disk, clients of all sorts, too little memory, and servers that
-are stopped and killed. Each answer, greedy or seeded, is to the bit what was answered when it was first asked for;
-nothing grows, nothing fails.
-WEIR_SOAK_SECONDS says how long (an hour for a release): `bench/whole_soak --minutes 60`."""
+windows, states, adapters), speculation, a small cache on disk, clients of all sorts, too little memory, and servers
+that are stopped and killed. Each answer, greedy or seeded, is to the bit what was answered when it was first asked for;
+nothing grows, nothing fails. WEIR_SOAK_SECONDS says how long (an hour for a release): `bench/whole_soak --minutes
+60`."""
 import http.client, json, os, random, signal, tempfile, threading, time, unittest, warnings
 
 import family_model
@@ -24,13 +24,15 @@ def models(folder):
         write_adapter(f"{folder}/{name}", seed)
     modules = [("lora-modules", f"{name}={folder}/{name}") for name in ("sea", "sky")]
     sections = {"numbers": (("pin", "true"), *modules), "codes": (("kv-cache", "tq4"),)}
-    for name, family, *options in (("windows", "gpt_oss"), ("states", "qwen3_next"), ("both", "gemma3_text_linear_rope", ("kv-cache", "int8"))):
+    for name, family, *options in (("windows", "gpt_oss"), ("states", "qwen3_next"),
+                                   ("both", "gemma3_text_linear_rope", ("kv-cache", "int8"))):
         sections[name] = (("model", family_model.write(family, f"{folder}/{name}")), *options)
     return sections, [*sections, "sea", "sky"]
 
 
 def text(rng, words):
-    return " ".join(rng.choice(("the", "small", "dog", "saw", "a", "red", "ball", "and", "ran", "home", "one", "day")) for _ in range(words))
+    return " ".join(rng.choice(("the", "small", "dog", "saw", "a", "red", "ball", "and", "ran", "home", "one",
+                                "day")) for _ in range(words))
 
 
 class Asked:
@@ -47,7 +49,8 @@ class Asked:
         tokens = rng.choice((40, 120, 300, 300, 600, 600, 900, 1500))
         shared = text(random.Random(number % 5), 400)[:bytes_a_token * 500] if rng.random() < 0.5 else ""
         prompt = (shared + f" {number}: " + text(rng, tokens))[:bytes_a_token * (tokens + 20)]
-        body = {"model": name, "max_tokens": rng.choice((4, 24, 24, 80)), "temperature": rng.choice((0, 0, 0.9)), "seed": number,
+        body = {"model": name, "max_tokens": rng.choice((4, 24, 24, 80)), "temperature": rng.choice((0, 0, 0.9)),
+                "seed": number,
                 "ignore_eos": True}
         if rng.random() < 0.2:
             body["repetition_penalty"] = 1.1
@@ -158,7 +161,8 @@ class Soak(unittest.TestCase):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         sections, names = models(folder)
         asked = Asked(names)
-        options = (*LIMIT, "--disk-cache", "1G", "--disk-cache-dir", f"{folder}/prompts", "--disk-reserve", "0", "--cache-idle", "5")
+        options = (*LIMIT, "--disk-cache", "1G", "--disk-cache-dir", f"{folder}/prompts", "--disk-reserve", "0",
+                   "--cache-idle", "5")
         general = (("kv-memory", "12M"), ("parallel", "6"))
         figures, sizes, begin = {}, [], time.monotonic()
         for life in range(LIVES):
@@ -185,7 +189,8 @@ class Soak(unittest.TestCase):
                     self.assertLess(server.open_files(), 128)
                     self.assertNotIn("disk cache is off", server.logged())
                     self.assertEqual(server.terminate(60), 0)
-                print(f"{'killed' if killed else 'stopped'} after {time.monotonic() - begin:.0f} s: {lived.answered} answers, "
+                print(f"{'killed' if killed else 'stopped'} after {time.monotonic() - begin:.0f} s: {lived.answered} "
+                      f"answers, "
                       f"{lived.left} left, {lived.busy} busy, at most {max(size for l, size in sizes if l == life) >> 20} MiB", flush=True)
         print(json.dumps(figures))
         self.assertEqual(figures["disk_cache_corrupt_extents"], 0)
@@ -199,13 +204,16 @@ class Soak(unittest.TestCase):
             if status != 200:
                 continue
             for line in page.decode().splitlines():
-                for figure in ("disk_cache_hit_tokens", "disk_cache_written_bytes", "disk_cache_read_bytes", "disk_cache_corrupt_extents",
-                               "disk_cache_evicted_blocks", "disk_cache_dropped_bytes", "preemptions", "speculative_drafts_right"):
+                for figure in ("disk_cache_hit_tokens", "disk_cache_written_bytes", "disk_cache_read_bytes",
+                               "disk_cache_corrupt_extents",
+                               "disk_cache_evicted_blocks", "disk_cache_dropped_bytes", "preemptions",
+                               "speculative_drafts_right"):
                     if line.startswith(f"weir_{figure}_total"):
                         figures[figure] = figures.get(figure, 0) + float(line.rsplit(" ", 1)[1])
 
     def check_that_it_does_not_grow(self, sizes):
-        """The most memory of each life: of none more than the limit of all, and of later ones no more than of earlier."""
+        """The most memory of each life: of none more than the limit of all, and of later ones no more than of
+        earlier."""
         most = [max(size for at, size in sizes if at == life) for life in range(LIVES)]
         self.assertLess(max(most), 900 << 20)
         self.assertLess(max(most[LIVES // 2:]) - max(most[:(LIVES + 1) // 2]), GROWTH, most)

@@ -125,6 +125,50 @@ TEST(EncoderFamilies, InternVl) {
             "linear 4096, bias\n");
 }
 
+// Of the older layout: the tower of InternVL 2, 2.5 and 3, and that of their largest models.
+TEST(EncoderFamilies, InternVlChat) {
+  std::string llama = kLlama;
+  llama.replace(0, std::string(R"("text_config")").size(), R"("llm_config")");
+  const std::string chat =
+      R"(,"downsample_ratio":0.5,"dynamic_image_size":true,"force_image_size":448,)"
+      R"("image_fold":null,"max_dynamic_patch":12,"min_dynamic_patch":1,"pad2square":false,)"
+      R"("ps_version":"v2","select_layer":-1,"system_message":null,"template":"internvl2_5",)"
+      R"("use_backbone_lora":0,"use_llm_lora":0,"use_thumbnail":true)";
+  const auto tower = [&](const std::string& vision) {
+    return described("InternVLChatModel", "internvl_chat", llama,
+                     vision + R"("attention_dropout":0.0,"drop_path_rate":0.1,"dropout":0.0,)"
+                              R"("hidden_act":"gelu","image_size":448,"initializer_factor":0.1,)"
+                              R"("initializer_range":1e-10,"layer_norm_eps":1e-06,)"
+                              R"("model_type":"intern_vit_6b","num_channels":3,"patch_size":14,)"
+                              R"("use_bfloat16":true,"use_flash_attn":true)",
+                     chat);
+  };
+  EXPECT_EQ(tower(R"("hidden_size":1024,"intermediate_size":4096,"num_attention_heads":16,)"
+                  R"("num_hidden_layers":24,"norm_type":"layer_norm","qk_normalization":false,)"
+                  R"("qkv_bias":true,"capacity_factor":1.2,"eval_capacity_factor":1.4,)"
+                  R"("laux_allreduce":"all_nodes","moe_coeff_ratio":0.5,"num_experts":8,)"
+                  R"("moe_intermediate_size":768,"moe_output_scale":4.0,"num_routed_experts":4,)"
+                  R"("noisy_gate_policy":"RSample_before","num_shared_experts":4,)"
+                  R"("shared_expert_intermediate_size":3072,"use_moe":false,"use_residual":true,)"
+                  R"("use_rts":false,"use_weighted_residual":false,)"),
+            "internvl_chat: planes of 14 pixels, width 1024\n"
+            "patches, bias, class row first, positions one by one (32 x 32)\n"
+            "24 x (attention 16 x 64, scale 0.125, fused, bias; before: layernorm 1e-06; scaled | "
+            "mlp 4096 gelu, bias; before: layernorm 1e-06; scaled)\n"
+            "class row dropped\n"
+            "2 x 2 merged, patch by patch\n"
+            "norm: layernorm 1e-05\n"
+            "linear 4096, bias, gelu\n"
+            "linear 4096, bias\n");
+  const std::string large =
+      tower(R"("hidden_size":3200,"intermediate_size":12800,"num_attention_heads":25,)"
+            R"("num_hidden_layers":45,"norm_type":"rms_norm","qk_normalization":true,)"
+            R"("qkv_bias":false,)");
+  EXPECT_NE(large.find("\n45 x (attention 25 x 128, scale 0.0883883"), std::string::npos) << large;
+  EXPECT_NE(large.find("before: rms 1e-06; scaled | mlp 12800 gelu, bias"), std::string::npos)
+      << large;
+}
+
 TEST(EncoderFamilies, RefuseSizesThatAreTooLarge) {
   const auto smolvlm = [](const std::string& vision, const std::string& more) {
     return described("SmolVLMForConditionalGeneration", "smolvlm", kLlama,

@@ -79,6 +79,67 @@ TEST(BesideMedia, RefusesTextThatIsNotThereOrNotKnown) {
             std::string::npos);
 }
 
+// The older layout of InternVL: the text's keys as published, and under MLX's name for them.
+TEST(BesideMedia, InternVlChatHasItsTextUnderEitherName) {
+  constexpr std::string_view kQwen2 =
+      R"({"model_type":"qwen2","architectures":["Qwen2ForCausalLM"],"hidden_size":896,)"
+      R"("intermediate_size":4864,"num_hidden_layers":2,"num_attention_heads":14,)"
+      R"("num_key_value_heads":2,"vocab_size":151674,"rms_norm_eps":1e-6,"rope_theta":1e6,)"
+      R"("rope_scaling":{"factor":2.0,"rope_type":"dynamic","type":"dynamic"},)"
+      R"("max_position_embeddings":32768,"max_window_layers":70,"moe_config":null,)"
+      R"("attn_implementation":"eager","sliding_window":null,"use_sliding_window":false})";
+  const auto described = [&](std::string_view architecture, std::string_view more) {
+    const auto spec = spec_of(architecture, more);
+    EXPECT_TRUE(spec) << error_of(spec);
+    if (!spec) return std::string();
+    EXPECT_EQ(spec->hidden_size, 896);
+    const std::string text = describe(*spec);
+    return text.substr(text.find(':'));
+  };
+  const std::string llm = concat({R"("llm_config":)", kQwen2, R"(,"tie_word_embeddings":false)"});
+  const std::string text = concat({R"("text_config":)", kQwen2, R"(,"tie_word_embeddings":false)"});
+  const std::string expected = described("InternVLForConditionalGeneration", text);
+  EXPECT_EQ(described("InternVLChatModel", text), expected);
+  EXPECT_EQ(described("InternVLChatModel", llm + R"(,"text_config":{},"num_hidden_layers":2)"),
+            expected);
+}
+
+TEST(BesideMedia, InternVlChatTakesTheTextsOfItsModels) {
+  const auto chat = [](std::string_view text, std::string_view more = "") {
+    return spec_of("InternVLChatModel", concat({R"("llm_config":{"num_hidden_layers":2,)", text,
+                                                "}", more}));
+  };
+  const auto internlm2 = chat(R"("model_type":"internlm2","bias":false,"num_key_value_heads":8)");
+  ASSERT_TRUE(internlm2) << error_of(internlm2);
+  ASSERT_EQ(internlm2->fused.size(), 1u);
+  EXPECT_EQ(internlm2->fused[0].stored, "attention.wqkv");
+  EXPECT_EQ(internlm2->roots.front(), "language_model.model.");
+  for (const char* text : {R"("model_type":"internlm3")", R"("model_type":"phi3")",
+                           R"("model_type":"llama")", R"("model_type":"qwen3")",
+                           R"("model_type":"qwen3_moe","moe_intermediate_size":768)"})
+    EXPECT_TRUE(chat(text)) << error_of(chat(text));
+  EXPECT_NE(error_of(chat(R"("model_type":"rnn")"))
+                .find("llm_config.model_type: expected one of gemma, gemma2,"),
+            std::string::npos);
+  EXPECT_NE(error_of(chat(R"("model_type":"qwen2","gates":3)")).find("'llm_config.gates'"),
+            std::string::npos);
+  EXPECT_NE(error_of(spec_of("InternVLChatModel", R"("hidden_size":64)"))
+                .find("text_config: expected the keys of the model of text"),
+            std::string::npos);
+  // A stored head wins over a tie, but not over a word against one.
+  const auto tie = [&](std::string_view text, std::string_view top) {
+    const auto spec = chat(concat({R"("model_type":"qwen2")", text}), top);
+    EXPECT_TRUE(spec) << error_of(spec);
+    return spec && spec->tied_head && spec->tied_unless_stored;
+  };
+  constexpr std::string_view kTied = R"(,"tie_word_embeddings":true)";
+  constexpr std::string_view kUntied = R"(,"tie_word_embeddings":false)";
+  EXPECT_TRUE(tie("", ""));
+  EXPECT_TRUE(tie(kTied, kUntied));
+  EXPECT_FALSE(tie(kUntied, kTied));
+  EXPECT_FALSE(tie("", kUntied));
+}
+
 TEST(BesideMedia, Qwen3VlTurnsPairsByPositionsThatTakeTurns) {
   const auto spec =
       spec_of("Qwen3VLForConditionalGeneration",

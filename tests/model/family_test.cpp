@@ -443,8 +443,6 @@ TEST(Family, Gemma3sSlidingLayersHaveTheirOwnRope) {
 }
 
 TEST(Family, WhatIsNearToOthersAndNotComputedIsRefusedByName) {
-  expect_error(spec_of("InternVLChatModel"),
-               "InternVLChatModel is not supported: this is the older layout of InternVL's files");
   expect_error(spec_of("Gemma4UnifiedForConditionalGeneration"), "without a vision tower");
   expect_error(spec_of("Qwen2_5OmniModel"), "its talker are not computed");
 }

@@ -116,6 +116,16 @@ std::string config_of(const ByteVocabulary& vocabulary, std::string_view tokeniz
   return json;
 }
 
+// vocab.json and merges.txt in one, of a byte-level tokenizer.json.
+std::string merged_file(const std::string& json) {
+  const JsonDoc doc = parse_json(json);
+  std::string both;
+  JsonWriter writer(both);
+  writer.begin_object().field("vocab", doc.root()["model"]["vocab"].value());
+  writer.field("merges", doc.root()["model"]["merges"].value()).end_object();
+  return both;
+}
+
 class RecordedVocabulary : public testing::TestWithParam<const char*> {};
 
 TEST_P(RecordedVocabulary, HasTheRecordedIdsAsTiktokenAndAsTekken) {
@@ -150,6 +160,12 @@ TEST_P(RecordedVocabulary, HasTheRecordedIdsAsTiktokenAndAsTekken) {
       load_file("tekken.json", tekken_file(vocabulary.tokens, vocabulary.pattern, special));
   ASSERT_NE(tekken, nullptr);
 
+  // In two files as well, of Qwen's.
+  const auto merged = qwen ? load_file("vocab.json", merged_file(json),
+                                       config_of(vocabulary, "Qwen2Tokenizer"))
+                           : nullptr;
+  ASSERT_EQ(merged != nullptr, qwen);
+
   const JsonArray texts = fixture.root()["texts"], ids = fixture.root()["ids"],
                   decoded = fixture.root()["dec"];
   auto text = texts.begin(), list = ids.begin(), dec = decoded.begin();
@@ -158,6 +174,9 @@ TEST_P(RecordedVocabulary, HasTheRecordedIdsAsTiktokenAndAsTekken) {
     const std::string_view view = *text;
     const std::vector<int32_t> expected = int_list(*list);
     EXPECT_EQ(tiktoken->encode(view), expected) << "text " << view;
+    if (merged) {
+      EXPECT_EQ(merged->encode(view), expected) << "text " << view;
+    }
     EXPECT_EQ(tiktoken->decode(expected, false), std::string_view(*dec));
     // tekken.json names no normaliser: only texts that are in their normal form.
     if (qwen && std::string_view(*dec) != view) continue;
@@ -210,6 +229,25 @@ TEST(TokenizerFile, RefusesTiktokenFilesThatSayTooLittle) {
             "tiktoken file: expected a token for each byte, found none for 0");
   EXPECT_EQ(file_error("tiktoken.model", base64(std::string(513, 'a')) + " 0\n", config),
             "tiktoken file: line 1: expected a token of 1 to 512 bytes, found 513");
+}
+
+// As Qwen's come without a tokenizer.json: in two files.
+TEST(TokenizerFile, ReadsQwensVocabularyAndMerges) {
+  const std::string json =
+      R"({"vocab":{"a":0,"b":1,"c":2,"\u0120":3,"ab":4,"abc":5,"1":6},"merges":["a b","ab c"]})";
+  const std::string config =
+      R"({"tokenizer_class":"Qwen2Tokenizer","add_bos_token":false,"bos_token":null,)"
+      R"("added_tokens_decoder":{"9":{"content":"<img>","special":true}}})";
+  const auto tokenizer = load_file("vocab.json", json, config);
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(tokenizer->encode("abc ab<img>11"), (std::vector<int32_t>{5, 3, 4, 9, 6, 6}));
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{5, 3, 4}, false), "abc ab");
+  EXPECT_TRUE(file_error("vocab.json", json, R"({"tokenizer_class":"CTRLTokenizer"})")
+                  .ends_with("Qwen2Tokenizer, found CTRLTokenizer: others need tokenizer.json"));
+  EXPECT_EQ(file_error("vocab.json", R"({"vocab":{"a":"0"},"merges":[]})", config),
+            "vocab.json: expected an id for each token, found \"0\"");
+  EXPECT_EQ(file_error("vocab.json", R"({"vocab":[],"merges":[]})", config),
+            "vocab.json and merges.txt.vocab: expected an object, found array");
 }
 
 TEST(TokenizerFile, NamesTekkensSpecialTokensAndFillsTheirPlaces) {

@@ -142,6 +142,7 @@ EncoderSpec glm4v(const Config& c);
 EncoderSpec glm_ocr(const Config& c);
 EncoderSpec idefics3(const Config& c);
 EncoderSpec internvl(const Config& c);
+EncoderSpec internvl_chat(const Config& c);
 EncoderSpec lfm2_vl(const Config& c);
 EncoderSpec llama4(const Config& c);
 EncoderSpec llava(const Config& c);

@@ -89,6 +89,7 @@ class SquareLayer : public Layer {
   void reshape(View& view) const override {
     view.height /= side_;
     view.width /= side_;
+    if (transposed()) std::swap(view.height, view.width);
     view.block = 1;
     view.window = 0;
   }
@@ -104,7 +105,8 @@ class SquareLayer : public Layer {
       for (int32_t r = begin; r < end; ++r) {
         const View& to = view_of(pass.after, r);
         const View& from = pass.views[static_cast<size_t>(&to - pass.after.data())];
-        const View::Place place = to.place_of(r - to.grid_begin());
+        View::Place place = to.place_of(r - to.grid_begin());
+        if (transposed()) std::swap(place.x, place.y);
         join(pass, from, {place.y * side_, place.x * side_}, pass.next + int64_t{r} * given_);
       }
     });
@@ -114,6 +116,7 @@ class SquareLayer : public Layer {
  protected:
   // Patches that are left over at the edges are dropped.
   virtual bool pools() const { return false; }
+  virtual bool transposed() const { return false; }  // Merge::transposed.
   // The square whose upper left patch lies at `place`, as one row.
   virtual void join(const Pass& pass, const View& from, View::Place place, float* out) const = 0;
 
@@ -128,9 +131,12 @@ class SquareLayer : public Layer {
 class MergeLayer final : public SquareLayer {
  public:
   MergeLayer(int32_t width, const Merge& op)
-      : SquareLayer(width, op.side, width * op.side * op.side), order_(op.order) {}
+      : SquareLayer(width, op.side, width * op.side * op.side),
+        order_(op.order),
+        transposed_(op.transposed) {}
 
  private:
+  bool transposed() const override { return transposed_; }
   void join(const Pass& pass, const View& from, View::Place place, float* out) const override {
     const int32_t patches = side_ * side_;
     for (int32_t i = 0; i < patches; ++i) {
@@ -143,6 +149,7 @@ class MergeLayer final : public SquareLayer {
   }
 
   Merge::Order order_;
+  bool transposed_;
 };
 
 class PoolLayer final : public SquareLayer {

@@ -106,4 +106,11 @@ std::string placeholder_text(const Processor& processor, const ImagePlan& plan) 
   return out;
 }
 
+std::string mark_in(const Placeholder& marks, std::string_view chat_template) {
+  const auto has = [&](const std::string& mark) {
+    return !mark.empty() && chat_template.find(mark) != std::string_view::npos;
+  };
+  return !has(marks.prompt) && has(marks.older) ? marks.older : marks.prompt;
+}
+
 }  // namespace weir::media

@@ -343,6 +343,14 @@ Processor read_lfm2(const Files& files) {
   return out;
 }
 
+Placeholder internvl_placeholder() {
+  return {.prompt = "<IMG_CONTEXT>",
+          .older = "<image>",
+          .image = "<IMG_CONTEXT>",
+          .before = "<img>",
+          .after = "</img>"};
+}
+
 // Published files leave `crop_to_patches` false, and the reference's processor of text and images
 // sets it: tiles are always made.
 Processor read_internvl(const Files& files) {
@@ -354,10 +362,29 @@ Processor read_internvl(const Files& files) {
   out.tiles_max = reader.int_or("max_patches", 12, out.tiles_min, kTilesMax);
   out.unit = joined_patch(files, files.config, "downsample_ratio");
   read_numbers(out, reader, Filter::kBicubic, kImageNetMean, kImageNetDeviation);
-  out.placeholder = {.prompt = "<IMG_CONTEXT>",
-                     .image = "<IMG_CONTEXT>",
-                     .before = "<img>",
-                     .after = "</img>"};
+  out.placeholder = internvl_placeholder();
+  return out;
+}
+
+// The older layout, whose reference has the means as constants and everything else in config.json.
+// The file beside that, CLIP's, has the same means, and what it says of sizes does not count.
+Processor read_internvl_chat(const Files& files) {
+  const ConfigReader& config = files.config;
+  Processor out;
+  out.sizing = Sizing::kTilesByShape;
+  out.width = out.height =
+      config.int_or("force_image_size", files.vision_side("image_size", 224), 1, kSideMax);
+  config.expect_bool("pad2square", false);
+  const int least = config.int_or("min_dynamic_patch", 1, 1, kTilesMax);
+  const int most = config.int_or("max_dynamic_patch", 6, least, kTilesMax);
+  if (config.bool_or("dynamic_image_size", false)) {
+    out.tiles_min = least;
+    out.tiles_max = most;
+  }
+  out.whole = config.bool_or("use_thumbnail", false);
+  out.unit = joined_patch(files, config, "downsample_ratio");
+  read_numbers(out, files.processor, Filter::kBicubic, kImageNetMean, kImageNetDeviation);
+  out.placeholder = internvl_placeholder();
   return out;
 }
 
@@ -385,6 +412,7 @@ Processor read_llama4(const Files& files) {
 struct Family {
   std::string_view model_type;
   Processor (*read)(const Files& files);
+  bool by_config = false;  // preprocessor_config.json may be missing.
 };
 
 constexpr std::array kFamilies = {
@@ -398,6 +426,7 @@ constexpr std::array kFamilies = {
     Family{"llava", read_llava},          Family{"lfm2_vl", read_lfm2},
     Family{"internvl", read_internvl},    Family{"llama4", read_llama4},
     Family{"llava_qwen2", read_fastvlm},
+    Family{"internvl_chat", read_internvl_chat, /*by_config=*/true},
 };
 
 // A view of less than one token would give nothing.
@@ -412,8 +441,10 @@ Result<void> check_unit(const Processor& processor) {
 
 }  // namespace
 
-Result<Processor> read_processor(JsonValue preprocessor, JsonValue config) {
+Result<Processor> read_processor(std::optional<JsonValue> given, JsonValue config) {
   const char* kFile = "preprocessor_config.json";
+  WEIR_ASSIGN(const JsonDoc nothing, JsonDoc::parse("{}"));
+  const JsonValue preprocessor = given.value_or(nothing.root());
   JsonObject object;
   std::optional<JsonValue> within, video;
   if (preprocessor.get(object) == simdjson::SUCCESS) {
@@ -431,6 +462,8 @@ Result<Processor> read_processor(JsonValue preprocessor, JsonValue config) {
   WEIR_TRY(files.video.status());
   for (const Family& family : kFamilies) {
     if (family.model_type != type) continue;
+    if (!given && !family.by_config)
+      return fail(ErrorCode::kUnsupported, concat({kFile, " is not among its files"}));
     const Processor processor = family.read(files);
     WEIR_TRY(files.processor.status());
     WEIR_TRY(files.video.status());

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -51,6 +52,7 @@ enum class PlaceholderStyle : uint8_t {
 struct Placeholder {
   PlaceholderStyle style = PlaceholderStyle::kRun;
   std::string prompt{};   // What a template writes where a picture is.
+  std::string older{};    // What older templates of the family write there; empty: the same.
   std::string image{};    // The token for which a row of features stands.
   std::string before{};
   std::string after{};
@@ -114,8 +116,10 @@ struct Processor {
 };
 
 // Of preprocessor_config.json (or processor_config.json, which has the same within) and config.json.
-// `video_processor` within says how large the frames of videos are.
-// kUnsupported for a family that has no processor here; kConfig names the key that is wrong.
-Result<Processor> read_processor(JsonValue preprocessor, JsonValue config);
+// `video_processor` within says how large the frames of videos are. Without the first file only
+// families are read whose config.json says it all.
+// kUnsupported for a family that has no processor here, and for one that lacks the file; kConfig
+// names the key that is wrong.
+Result<Processor> read_processor(std::optional<JsonValue> preprocessor, JsonValue config);
 
 }  // namespace weir::media

@@ -22,27 +22,33 @@ constexpr std::array kTexts = {
     TextFamily{"gemma3_text", gemma3_text, 262208, 2304, 9216, 26, 8, 131072},
     TextFamily{"glm4v_text", glm4v_text, 151552, 4096, 13696, 40, 32, 32768},
     TextFamily{"glm_ocr_text", glm_ocr_text, 59246, 1024, 4096, 16, 16, 131072},
+    TextFamily{"internlm2", internlm2, 103168, 4096, 11008, 32, 32, 2048},
+    TextFamily{"internlm3", internlm3, 128512, 4096, 11008, 32, 32, 32768},
     TextFamily{"lfm2", lfm2, 65536, 2560, 12288, 32, 32, 128000},
     TextFamily{"lfm2_moe", lfm2_moe, 65536, 2048, 7168, 32, 32, 128000},
     TextFamily{"llama", llama, 32000, 4096, 11008, 32, 32, 2048},
     TextFamily{"ministral3", ministral3, 131072, 4096, 14336, 34, 32, 262144},
     TextFamily{"mistral", mistral, 32000, 4096, 14336, 32, 32, 131072},
     TextFamily{"mistral4", mistral4, 131072, 4096, 12288, 36, 32, 1048576},
+    TextFamily{"phi3", phi3, 32064, 3072, 8192, 32, 32, 4096},
     TextFamily{"qwen2", qwen2, 151936, 4096, 22016, 32, 32, 32768},
     TextFamily{"qwen2_5_vl_text", qwen2_vl_text, 152064, 8192, 29568, 80, 64, 32768},
     TextFamily{"qwen2_vl_text", qwen2_vl_text, 152064, 8192, 29568, 80, 64, 32768},
     TextFamily{"qwen3", qwen3, 151936, 4096, 22016, 32, 32, 32768},
+    TextFamily{"qwen3_moe", qwen3_moe, 151936, 2048, 6144, 24, 32, 32768},
     TextFamily{"qwen3_vl_moe_text", qwen3_vl_moe_text, 151936, 2048, 5632, 24, 16, 128000},
     TextFamily{"qwen3_vl_text", qwen3_vl_text, 151936, 4096, 22016, 32, 32, 128000},
 };
 
-const TextFamily& text_family(const ConfigReader& c, std::string_view type) {
+// `key`: where config.json has the text's keys.
+const TextFamily& text_family(const ConfigReader& c, std::string_view key, std::string_view type) {
   std::string known;
   for (const TextFamily& family : kTexts) {
     if (family.type == type) return family;
     known += (known.empty() ? "" : ", ") + std::string(family.type);
   }
-  c.reject("text_config.model_type: expected one of " + known + ", found " + std::string(type));
+  c.reject(std::string(key) + ".model_type: expected one of " + known + ", found " +
+           std::string(type.substr(0, 80)));
   return kTexts.front();
 }
 
@@ -109,6 +115,7 @@ const std::vector<std::string> kLanguageModel = {"language_model.model.", "model
                                                  "language_model.model.model."};
 const std::vector<std::string> kTowers = {"audio_tower.",
                                           "connector.",
+                                          "mlp1.",
                                           "mm_projector.",
                                           "model.audio_tower.",
                                           "model.connector.",
@@ -122,24 +129,30 @@ const std::vector<std::string> kTowers = {"audio_tower.",
                                           "vision_tower.",
                                           "visual."};
 
-// `flat`: older files have the text's keys at the top.
-ModelSpec beside_images(const ConfigReader& c, std::string_view usual, bool flat = false,
-                        const std::vector<std::string>& roots = kLanguageModel) {
+// Where the text's keys and tensors are.
+struct TextPlace {
+  std::string_view key = "text_config";
+  bool flat = false;  // Older files have its keys at the top.
+  std::vector<std::string> roots = kLanguageModel;
+};
+
+ModelSpec beside_images(const ConfigReader& c, std::string_view usual,
+                        const TextPlace& place = {}) {
   ignore_images(c);
   ModelSpec m;
-  if (const auto text = c.child("text_config"); text || !flat) {
-    const TextFamily& family =
-        text_family(c, text ? text->string_or("model_type", usual) : std::string(usual));
+  if (const auto text = c.child(place.key); text || !place.flat) {
+    const TextFamily& family = text_family(
+        c, place.key, text ? text->string_or("model_type", usual) : std::string(usual));
     if (text) {
       assume_sizes(*text, family);
       ignore_images(*text);
       for (const std::string_view key : text->keys()) c.ignore(key);  // Said once more.
     }
     c.ignore("vocab_size");
-    m = text_within(c, family.describe, roots, kTowers);
+    m = text_within(c, family.describe, place.roots, kTowers, place.key);
   } else {
-    m = text_family(c, usual).describe(c);
-    m.roots = roots;
+    m = text_family(c, place.key, usual).describe(c);
+    m.roots = place.roots;
     m.towers = kTowers;
   }
   // What text_config says of the tie does not count; without a word here a stored head does.
@@ -149,7 +162,7 @@ ModelSpec beside_images(const ConfigReader& c, std::string_view usual, bool flat
 
 }  // namespace
 
-ModelSpec fastvlm(const ConfigReader& c) { return beside_images(c, "qwen2", /*flat=*/true); }
+ModelSpec fastvlm(const ConfigReader& c) { return beside_images(c, "qwen2", {.flat = true}); }
 ModelSpec gemma3(const ConfigReader& c) {
   ModelSpec m = beside_images(c, "gemma3_text");
   m.both_ways = BothWays::kRuns;
@@ -158,9 +171,26 @@ ModelSpec gemma3(const ConfigReader& c) {
 ModelSpec glm4v(const ConfigReader& c) { return beside_images(c, "glm4v_text"); }
 ModelSpec glm_ocr(const ConfigReader& c) { return beside_images(c, "glm_ocr_text"); }
 ModelSpec idefics3(const ConfigReader& c) {
-  return beside_images(c, "llama", /*flat=*/false, {"model.text_model.", "language_model.model."});
+  return beside_images(c, "llama", {.roots = {"model.text_model.", "language_model.model."}});
 }
 ModelSpec internvl(const ConfigReader& c) { return beside_images(c, "qwen2"); }
+ModelSpec internvl_chat(const ConfigReader& c) {
+  for (const char* key : {"dynamic_image_size", "force_image_size", "max_dynamic_patch",
+                          "min_dynamic_patch", "pad2square", "ps_version", "select_layer",
+                          "system_message", "template"})
+    c.ignore(key);
+  // Such files have matrices of adapters beside the weights.
+  for (const char* key : {"use_backbone_lora", "use_llm_lora"}) c.expect_int(key, 0);
+  // MLX's converter renames it.
+  const std::string_view key = c.has("llm_config") ? "llm_config" : "text_config";
+  c.ignore("text_config");
+  ModelSpec m = beside_images(c, "qwen2", {.key = key});
+  // Here what is said of the text counts before what is said at the top.
+  if (const auto text = c.child(key); text && text->has("tie_word_embeddings"))
+    m.tied_head = text->bool_or("tie_word_embeddings", false);
+  m.tied_unless_stored = m.tied_head;
+  return m;
+}
 ModelSpec lfm2_vl(const ConfigReader& c) { return beside_images(c, "lfm2"); }
 ModelSpec llava(const ConfigReader& c) { return beside_images(c, "llama"); }
 ModelSpec mistral3(const ConfigReader& c) { return beside_images(c, "mistral"); }
@@ -170,7 +200,7 @@ ModelSpec paligemma(const ConfigReader& c) {
   return m;
 }
 ModelSpec qwen2_vl(const ConfigReader& c) {
-  return beside_images(c, "qwen2_vl_text", /*flat=*/true);
+  return beside_images(c, "qwen2_vl_text", {.flat = true});
 }
 ModelSpec qwen3_vl(const ConfigReader& c) { return beside_images(c, "qwen3_vl_text"); }
 ModelSpec qwen3_vl_moe(const ConfigReader& c) { return beside_images(c, "qwen3_vl_moe_text"); }

@@ -361,14 +361,14 @@ void expect_string(const ConfigReader& c, std::string_view key, std::string_view
 }
 
 ModelSpec text_within(const ConfigReader& c, Describe describe, std::vector<std::string> roots,
-                      std::vector<std::string> towers) {
-  const auto text = c.child("text_config");
+                      std::vector<std::string> towers, std::string_view key) {
+  const auto text = c.child(key);
   if (!text) {
-    c.reject("text_config: expected the keys of the model of text, found none");
+    c.reject(std::string(key) + ": expected the keys of the model of text, found none");
     return {};
   }
-  for (const char* key : {"audio_config", "vision_config", "quantization", "quantization_config"})
-    c.ignore(key);
+  for (const char* other : {"audio_config", "vision_config", "quantization", "quantization_config"})
+    c.ignore(other);
   ModelSpec m = describe(*text);
   if (c.has("tie_word_embeddings")) {
     m.tied_head = c.bool_or("tie_word_embeddings", false);

@@ -138,10 +138,10 @@ ModelSpec pre_norm_model(const ConfigReader& c, const Defaults& defaults, const 
 
 // The family assumes this value.
 void expect_string(const ConfigReader& c, std::string_view key, std::string_view value);
-// The model of text within one of images or sound: `describe` of its text_config. Its tensors are
+// The model of text within one of images or sound: `describe` of what `key` has. Its tensors are
 // named after one of `roots`; those that begin with a name of `towers` belong to the others.
 ModelSpec text_within(const ConfigReader& c, Describe describe, std::vector<std::string> roots,
-                      std::vector<std::string> towers);
+                      std::vector<std::string> towers, std::string_view key = "text_config");
 
 // sliding_window in tokens; 0 is none, and so is null.
 int sliding_window(const ConfigReader& c, int fallback);
@@ -209,6 +209,7 @@ ModelSpec idefics3(const ConfigReader& c);
 ModelSpec internlm2(const ConfigReader& c);
 ModelSpec internlm3(const ConfigReader& c);
 ModelSpec internvl(const ConfigReader& c);
+ModelSpec internvl_chat(const ConfigReader& c);
 ModelSpec jamba(const ConfigReader& c);
 ModelSpec kimi_k25(const ConfigReader& c);
 ModelSpec kimi_linear(const ConfigReader& c);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/concat.h"
 #include "card/config_reader.h"
 #include "media/processor/image_plan.h"
 #include "media/processor/pixel_values.h"
@@ -91,6 +92,41 @@ TEST(Processor, CountsTokens) {
   EXPECT_EQ(count("lfm2_vl", {2048, 1024}), 8 * 256 + 242);
 }
 
+// The older layout has its sizes in config.json, and CLIP's file beside it, or none.
+TEST(Processor, InternVlChatIsReadFromConfig) {
+  const std::string config =
+      R"({"model_type": "internvl_chat", "force_image_size": 448, "dynamic_image_size": true,
+          "max_dynamic_patch": 12, "use_thumbnail": true, "downsample_ratio": 0.5,
+          "vision_config": {"image_size": 448, "patch_size": 14}})";
+  const JsonDoc doc = *card::parse_config(config);
+  const Result<Processor> alone = read_processor(std::nullopt, doc.root());
+  ASSERT_TRUE(alone) << alone.error().message;
+  const Processor beside = of(
+      R"({"crop_size": 448, "do_center_crop": true, "do_normalize": true, "do_resize": true,
+          "feature_extractor_type": "CLIPFeatureExtractor", "image_mean": [0.485, 0.456, 0.406],
+          "image_std": [0.229, 0.224, 0.225], "resample": 3, "size": 448})",
+      config);
+  const Processor newer = of("{}", R"({"model_type": "internvl"})");
+  for (const Processor& found : {*alone, beside})
+    for (const Size image : {Size{1024, 1024}, Size{448 * 3, 448 * 2}, Size{100, 2000}, Size{9, 9}})
+      EXPECT_EQ(text_for(found, image), text_for(newer, image));
+  EXPECT_EQ(alone->mean, newer.mean);
+  EXPECT_EQ(beside.deviation, newer.deviation);
+  const auto count = [](std::string_view keys) {
+    const Processor found = of("{}", concat({R"({"model_type": "internvl_chat", )", keys, "}"}));
+    return token_count(found, *plan_image(found, {1024, 1024}));
+  };
+  EXPECT_EQ(count(R"("force_image_size": 448)"), 256) << "one view";
+  EXPECT_EQ(count(R"("force_image_size": 448, "dynamic_image_size": true)"), 4 * 256) << "no whole";
+  EXPECT_EQ(count(R"("vision_config": {"image_size": [56, 56]})"), 4);
+  expect_refused("{}", R"({"model_type": "internvl_chat", "pad2square": true})", "'pad2square'");
+  const JsonDoc other = *card::parse_config(R"({"model_type": "internvl"})");
+  const Result<Processor> refused = read_processor(std::nullopt, other.root());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.error().message, "preprocessor_config.json is not among its files");
+}
+
 TEST(Processor, APictureCannotBecomeTooLarge) {
   const Processor clip = of("{}", R"({"model_type": "llava"})");
   const Result<ImagePlan> plan = plan_image(clip, {60000, 1});
@@ -111,6 +147,16 @@ TEST(Placeholder, PixtralMarksRows) {
       of(R"({"patch_size": 14, "size": {"longest_edge": 84}})",
          R"({"model_type": "mistral3", "spatial_merge_size": 2})");
   EXPECT_EQ(text_for(processor, {50, 50}), "[IMG][IMG][IMG_BREAK][IMG][IMG][IMG_END]");
+}
+
+TEST(Placeholder, OlderTemplatesHaveAMarkOfTheirOwn) {
+  const Placeholder marks = of("{}", R"({"model_type": "internvl"})").placeholder;
+  EXPECT_EQ(mark_in(marks, "{{ '<IMG_CONTEXT>\n' }}"), "<IMG_CONTEXT>");
+  EXPECT_EQ(mark_in(marks, "{{ '<image>\n' }}"), "<image>");
+  EXPECT_EQ(mark_in(marks, "{{ '<image><IMG_CONTEXT>' }}"), "<IMG_CONTEXT>");
+  EXPECT_EQ(mark_in(marks, "{{ message.content }}"), "<IMG_CONTEXT>");
+  EXPECT_EQ(mark_in(of("{}", R"({"model_type": "gemma3"})").placeholder, "<image>"),
+            "<start_of_image>");
 }
 
 TEST(Placeholder, IdeficsNamesTiles) {
