@@ -133,7 +133,21 @@ Result<ImagePlan> plan_image(const Processor& processor, Size image) {
   for (const Size step : plan.resizes) WEIR_TRY(check_step(image, step));
   WEIR_TRY(check_step(image, plan.canvas));
   WEIR_TRY(check_step(image, plan.whole));
+  WEIR_TRY(check_views(processor, image, plan));
   return plan;
+}
+
+Result<void> check_views(const Processor& processor, Size image, const ImagePlan& plan) {
+  const int64_t most = view_pixels_max(processor);
+  for (const Size view : {plan.tile(), plan.whole})
+    if (view.pixels() > most)
+      return fail(ErrorCode::kInvalid,
+                  concat({"an image of ", std::to_string(image.width), " x ",
+                          std::to_string(image.height), " pixels would become one of ",
+                          std::to_string(view.width), " x ", std::to_string(view.height),
+                          " for this model, which takes at most ", std::to_string(most),
+                          " pixels; expected a less elongated image"}));
+  return {};
 }
 
 int64_t view_pixels_max(const Processor& processor) {

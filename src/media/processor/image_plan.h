@@ -37,7 +37,11 @@ inline constexpr int64_t kViewPixelsMax = int64_t{1} << 25;
 // more than kViewPixelsMax pixels.
 Result<ImagePlan> plan_image(const Processor& processor, Size image);
 
-// Pixels of the largest view that plan_image() may ask for.
+// kInvalid where a view would be larger than view_pixels_max(): a side is at least a unit, so that an
+// elongated picture may exceed a small budget of pixels.
+Result<void> check_views(const Processor& processor, Size image, const ImagePlan& plan);
+
+// Pixels of the largest view that plan_image() asks for.
 int64_t view_pixels_max(const Processor& processor);
 
 // Rows of features of one view: whole tokens across and down.

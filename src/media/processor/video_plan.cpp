@@ -39,6 +39,7 @@ Result<VideoPlan> plan_video(const Processor& processor, Size frame, FrameTimes 
     of_frame.height = static_cast<int>(std::min(size.height, kViewPixelsMax + 1));
   }
   WEIR_ASSIGN(plan.frame, plan_image(of_frame, frame));
+  WEIR_TRY(check_views(processor, frame, plan.frame));
   return plan;
 }
 

@@ -47,6 +47,18 @@ TEST(Processor, AMissingKeyIsWhatTheReferenceTakes) {
   EXPECT_EQ(newer.pixels_max, 16777216);
 }
 
+// A side is at least a unit, however few pixels the budget has.
+TEST(Processor, AnElongatedPictureBeyondTheBudgetIsRefused) {
+  const Processor small =
+      of(R"({"min_pixels": 3136, "max_pixels": 7840})", R"({"model_type": "qwen2_vl"})");
+  EXPECT_EQ(plan_image(small, {90, 30})->canvas, (Size{112, 56}));
+  const Result<ImagePlan> plan = plan_image(small, {1800, 10});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(plan.error().message.find("1800 x 10"), std::string::npos) << plan.error().message;
+  EXPECT_NE(plan.error().message.find("at most 7840 pixels"), std::string::npos);
+}
+
 TEST(Processor, IsReadFromWithinProcessorConfigToo) {
   const Processor processor =
       of(R"({"image_processor": {"size": {"height": 448, "width": 448}}})",
