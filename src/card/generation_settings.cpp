@@ -69,7 +69,7 @@ Result<GenerationSettings> read_generation_settings(const ModelFiles& files, Jso
   if (!settings.eos_ids.empty()) return settings;
   const ConfigReader reader(config);
   settings.eos_ids = eos_of(reader);
-  for (const char* key : {"text_config", "llm_config"})
+  for (const char* key : {"llm_config", "text_config"})
     if (const auto text = settings.eos_ids.empty() ? reader.child(key) : std::nullopt)
       settings.eos_ids = eos_of(*text);
   WEIR_TRY(reader.status());

@@ -75,17 +75,18 @@ Result<std::optional<JsonDoc>> read_preprocessor(const ModelFiles& files) {
   return std::optional<JsonDoc>();
 }
 
-// vocab.json and merges.txt in one, as the reader of vocabularies wants them.
+// vocab.json and merges.txt in one, as the reader of vocabularies wants them. Published ones have 2
+// to 4 MB.
 Result<std::string> join_vocabulary(const ModelFiles& files) {
-  WEIR_ASSIGN(const FileView vocabulary, files.open_file("vocab.json"));
-  WEIR_ASSIGN(const FileView merges, files.open_file("merges.txt"));
-  std::string json = R"({"vocab":)";
-  json += vocabulary.text();
-  json += R"(,"merges":)";
+  constexpr size_t kBytesMax = size_t{64} << 20;
+  WEIR_ASSIGN(const std::optional<std::string> vocabulary,
+              files.read_text("vocab.json", kBytesMax));
+  WEIR_ASSIGN(const std::optional<std::string> merges, files.read_text("merges.txt", kBytesMax));
+  std::string json = R"({"merges":)";
   JsonWriter writer(json);
   writer.begin_array();
   bool first = true;
-  for (std::string_view rest = merges.text(); !rest.empty(); first = false) {
+  for (std::string_view rest = merges ? *merges : std::string_view(); !rest.empty(); first = false) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -93,6 +94,9 @@ Result<std::string> join_vocabulary(const ModelFiles& files) {
     if (!line.empty() && !(first && line.starts_with("#version"))) writer.value(line);
   }
   writer.end_array();
+  // Last, so that no text after it takes the merges' place.
+  json += R"(,"vocab":)";
+  json += vocabulary.value_or("{}");
   json += '}';
   return json;
 }

@@ -70,7 +70,7 @@ Result<void> read_matrix(JsonObject object, std::string_view where, MatrixFormat
 // What says how matrices are stored, and `where` it is: at the top or, where a model of text lies
 // within another, among its keys.
 std::optional<JsonValue> find_quantisation(JsonObject root, std::string& where) {
-  for (const char* model : {"", "text_config", "llm_config"}) {
+  for (const char* model : {"", "llm_config", "text_config"}) {
     JsonObject keys = root;
     if (*model != '\0') {
       const auto within = json_get(root, model);

@@ -41,8 +41,7 @@ class Drafter {
   virtual int32_t drafts_max() const = 0;
   // A step in Lane::kStep has run.
   virtual void follow(const StepWork& ran, KeepUp keep_up) = 0;
-  // May give fewer than are asked for, or none: none of a sequence whose last step was followed
-  // with less than guesses.
+  // May give fewer than are asked for, or none.
   virtual void draft(std::span<DraftTask> tasks) = 0;
 };
 

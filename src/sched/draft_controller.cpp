@@ -68,7 +68,7 @@ void RowCost::note(int32_t rows, double seconds, int64_t step) {
     return;
   }
   // The first ones, one after another, are slow for what comes before them: the fastest is nearest.
-  if (mean.count <= kKnownMin && age == 1) {
+  if (mean.count <= kKnownMin && age == 1 && rows == mean.rows) {
     mean.seconds = std::min(mean.seconds, seconds);
     return;
   }
@@ -152,6 +152,7 @@ void DraftController::begin_step(const StepFacts& facts) {
   step_ = facts;
   drafting_ = 0;
   tried_ = -1;
+  tried_gave_ = false;
   ++steps_;
   off_ = loss_ > share(kLossMax);
   if (off_) {
@@ -164,7 +165,6 @@ void DraftController::begin_step(const StepFacts& facts) {
   }
   for (SourceState& source : sources_) {
     if (off_) source.unwanted = kUnwantedMax;
-    if (!plain_) source.unwanted = std::min(source.unwanted + 1, kUnwantedMax);
     // Where no sequence was left to be tried, too.
     if (off_ || steps_ - source.since > 2 * kTrialContext) source.trials = 0;
   }
@@ -182,7 +182,7 @@ exec::KeepUp DraftController::keep_up(int32_t source) const {
 // Its source has kept up with all of the sequence's text, or with enough of it.
 bool DraftController::has_context(const SourceState& from, int32_t sequence) const {
   if (!from.guesses) return false;
-  return of(sequence).begun >= from.since || steps_ - from.since >= kTrialContext;
+  return of(sequence).begun + 1 >= from.since || steps_ - from.since >= kTrialContext;
 }
 
 // `known`: the drafts are there; else `count` that are still to be computed.
@@ -245,15 +245,19 @@ void DraftController::ask(int32_t source, std::span<DraftChoice> choices,
     add_rows(choices[i], static_cast<int32_t>(i), std::min(room[i], step_.drafts_max),
              /*known=*/false);
   SourceState& from = sources_[static_cast<size_t>(source)];
+  from.unwanted = std::min(from.unwanted + 1, kUnwantedMax);
   size_t count = best_count(drafting_ + from.step_seconds, from.draft_seconds);
   if (count > 0) {
-    if (from.since != kNever || may_begin(from)) from.unwanted = 0;
     if (steps_ % kMoreEvery == 0 && may_try() && count < rows_.size()) ++count;
     take(choices, count);
+    // Tokens that are certain need no source.
+    const bool wanted = std::ranges::any_of(
+        choices, [](const DraftChoice& choice) { return choice.kept > choice.forced; });
+    if (wanted && (from.since != kNever || may_begin(from))) from.unwanted = 0;
     for (DraftChoice& choice : choices)
       if (!has_context(from, choice.sequence)) choice.kept = 0;
   }
-  try_source(from, choices, room);
+  try_source(source, choices, room);
 }
 
 // It may begin to keep up: what that takes before there is a draft does not end in none at all.
@@ -262,16 +266,19 @@ bool DraftController::may_begin(const SourceState& from) const {
 }
 
 // A trial of drafts that are still to be computed, or the beginning of what comes before it.
-void DraftController::try_source(SourceState& from, std::span<DraftChoice> choices,
+void DraftController::try_source(int32_t source, std::span<DraftChoice> choices,
                                  std::span<const int32_t> room) {
+  SourceState& from = sources_[static_cast<size_t>(source)];
   const bool due = from.trials > 0 && from.guesses;
   if (!due && !may_try()) return;
   const int32_t tried = next_trial(choices, due, /*known=*/false);
   if (tried < 0) return;
   const auto index = static_cast<size_t>(tried);
   if (has_context(from, choices[index].sequence)) {
-    choices[index].kept = std::min({kTrialDrafts, room[index], step_.drafts_max});
-    tried_ = choices[index].sequence;
+    DraftChoice& choice = choices[index];
+    choice.kept = std::min({choice.forced + kTrialDrafts, room[index], step_.drafts_max});
+    tried_ = choice.sequence;
+    tried_source_ = source;
   } else if (from.since == kNever) {
     from.trials = may_begin(from) ? kTrialsLeast : 0;
   }
@@ -317,8 +324,8 @@ void DraftController::choose(std::span<DraftChoice> choices) {
     tried = next_trial(choices, /*due=*/false, /*known=*/true);
   if (tried < 0) return;
   DraftChoice& choice = choices[static_cast<size_t>(tried)];
-  choice.kept =
-      std::min({kTrialDrafts, static_cast<int32_t>(choice.drafts.size()), step_.drafts_max});
+  choice.kept = std::min({choice.forced + kTrialDrafts,
+                          static_cast<int32_t>(choice.drafts.size()), step_.drafts_max});
   of(choice.sequence).trial = choice.kept > 0;
 }
 
@@ -342,7 +349,7 @@ void DraftController::note_taken(const DraftChoice& choice, int32_t taken) {
     source.any.note(0, position, i < taken);
   }
   const bool gave = taken > choice.forced;
-  if (choice.sequence == tried_) source.trials = std::max(source.trials - 1, gave ? 1 : 0);
+  if (choice.sequence == tried_ && choice.source == tried_source_) tried_gave_ = gave;
   if (seq.trial)
     seq.trial_after = gave ? kTrialAfter : std::min(2 * seq.trial_after, kTrialAfterMax);
   seq.idle_tokens = 0;
@@ -364,6 +371,11 @@ void DraftController::note_keeping_up(int32_t source, double seconds, bool pure)
 }
 
 void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, bool pure) {
+  if (tried_ >= 0) {
+    // Also where its drafts were too unsure to be given, or another source had better ones.
+    int32_t& trials = sources_[static_cast<size_t>(tried_source_)].trials;
+    trials = std::max(trials - 1, tried_gave_ ? 1 : 0);
+  }
   for (size_t i = 0; i < sources_.size(); ++i) {
     const exec::KeepUp kept_up = keep_up(static_cast<int32_t>(i));
     SourceState& source = sources_[i];

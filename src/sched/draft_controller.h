@@ -190,7 +190,7 @@ class DraftController {
   size_t best_count(double spent_seconds, double each_seconds);
   void take(std::span<DraftChoice> choices, size_t count);
   int32_t next_trial(std::span<const DraftChoice> choices, bool due, bool known) const;
-  void try_source(SourceState& from, std::span<DraftChoice> choices, std::span<const int32_t> room);
+  void try_source(int32_t source, std::span<DraftChoice> choices, std::span<const int32_t> room);
   bool has_context(const SourceState& from, int32_t sequence) const;
   // Of the time that has gone by.
   double share(double part) const {
@@ -209,7 +209,9 @@ class DraftController {
   RowCost cost_;
   StepFacts step_;
   bool plain_ = false;
-  int32_t tried_ = -1;   // The sequence whose drafts were computed for a trial; -1: none.
+  int32_t tried_ = -1;   // The sequence whose drafts were asked for as a trial; -1: none.
+  int32_t tried_source_ = 0;
+  bool tried_gave_ = false;  // One of them was right.
   double drafting_ = 0;  // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
   int64_t plain_at_ = 0;        // The last plain step.

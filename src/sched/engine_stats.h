@@ -112,7 +112,7 @@ struct EngineStats : FigureList {
   KindFigures<Counter> drafted{*this, "speculative_drafts", "Drafts verified, by their source."};
   KindFigures<Counter> drafted_right{*this, "speculative_drafts_right", "Those that were right."};
   KindFigures<Gauge> draft_seconds{*this, "speculative_draft_seconds",
-                                   "Time that sources have taken for drafts."};
+                                   "Time that sources have taken for drafts and to keep up."};
   Figure<Counter> draft_rounds{*this, "speculative_rounds", "Slices of a step that had drafts."};
   Figure<Counter> draft_steps{*this, "speculative_steps", "Steps that had drafts."};
   Figure<Counter> draft_steps_off{*this, "speculative_steps_off",

@@ -42,6 +42,11 @@ Result<TokenizerParts> read_merged_vocabulary(std::string_view json,
                     (config.tokenizer_class.empty() ? "none"
                                                     : config.tokenizer_class.substr(0, 64)) +
                     ": others need tokenizer.json");
+  // Marks of turns are in no other file, and a text that has them would be cut into letters.
+  if (config.added.empty())
+    return fail(ErrorCode::kConfig,
+                "tokenizer_config.json: expected added_tokens_decoder, the special tokens beside "
+                "vocab.json, found none");
   auto parsed = JsonDoc::parse(json);
   if (!parsed)
     return fail(ErrorCode::kConfig,

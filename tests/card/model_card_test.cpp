@@ -62,7 +62,7 @@ TEST(ModelCard, OpensAVocabularyInTwoFilesWhereThereIsNoOther) {
   const auto both = files.open()->open_tokenizer();
   ASSERT_TRUE(both) << both.error().message;
   EXPECT_EQ(both->name, "vocab.json");
-  EXPECT_EQ(both->text(), R"({"vocab":{"a":0,"b":1,"ab":2},"merges":["a b","# #"]})");
+  EXPECT_EQ(both->text(), R"({"merges":["a b","# #"],"vocab":{"a":0,"b":1,"ab":2}})");
   files.add("tokenizer.json", "{}");
   EXPECT_EQ(files.open()->open_tokenizer()->name, "tokenizer.json");
 }

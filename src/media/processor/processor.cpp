@@ -367,7 +367,8 @@ Processor read_internvl(const Files& files) {
 }
 
 // The older layout, whose reference has the means as constants and everything else in config.json.
-// The file beside that, CLIP's, has the same means, and what it says of sizes does not count.
+// The file beside that, CLIP's, has the same means and filter, which count where they are others;
+// what it says of sizes does not.
 Processor read_internvl_chat(const Files& files) {
   const ConfigReader& config = files.config;
   Processor out;
