@@ -95,7 +95,7 @@ weir_speculative_drafts_right_total{source="draft"} 0
 weir_speculative_drafts_right_total{source="mtp"} 0
 weir_speculative_drafts_right_total{source="eagle3"} 0
 weir_speculative_drafts_right_total{source="dflash"} 0
-# HELP weir_speculative_draft_seconds Time that sources have taken for drafts.
+# HELP weir_speculative_draft_seconds Time that sources have taken for drafts and to keep up.
 # TYPE weir_speculative_draft_seconds gauge
 weir_speculative_draft_seconds{source="prediction"} 0
 weir_speculative_draft_seconds{source="ngram"} 0
