@@ -50,6 +50,11 @@ constexpr double kCreditSteps = 3;
 // So many plain steps must be known for gains against them to count.
 constexpr int32_t kCreditKnown = 8;
 
+// What was disturbed counts as little more than the mean so far.
+void add_to_mean(double& mean, double seconds) {
+  mean = mean == 0 ? seconds : mean + kFresh * (std::min(seconds, kDisturbed * mean) - mean);
+}
+
 }  // namespace
 
 size_t RowCost::bucket_of(int32_t rows) {
@@ -358,16 +363,13 @@ void DraftController::note_taken(const DraftChoice& choice, int32_t taken) {
 void DraftController::note_drafting(int32_t source, int32_t drafts, double seconds) {
   drafting_ += seconds;
   if (drafts <= 0) return;
-  double& mean = sources_[static_cast<size_t>(source)].draft_seconds;
-  const double each = seconds / drafts;
-  mean = mean == 0 ? each : mean + kFresh * (std::min(each, kDisturbed * mean) - mean);
+  add_to_mean(sources_[static_cast<size_t>(source)].draft_seconds, seconds / drafts);
 }
 
 void DraftController::note_keeping_up(int32_t source, double seconds, bool pure) {
   drafting_ += seconds;
   if (!pure) return;
-  double& mean = sources_[static_cast<size_t>(source)].step_seconds;
-  mean = mean == 0 ? seconds : mean + kFresh * (std::min(seconds, kDisturbed * mean) - mean);
+  add_to_mean(sources_[static_cast<size_t>(source)].step_seconds, seconds);
 }
 
 void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, bool pure) {

@@ -15,20 +15,20 @@ struct Layout {
   std::string_view norm_type, bias_key, qk_norm_key, layer_key;
   bool bias = false, qk_norm = false;  // Where those keys are missing.
   float qk_norm_eps = 0;               // 0: that of the other norms.
-  const char* patches;
-  const char* class_row;
-  const char* positions;
-  const char* layers;
-  const char* fused_qkv;  // Null: q, k and v are modules of their own.
-  const char* attention;
-  const char* attention_out;
-  const char* attention_norm;
-  const char* mlp_norm;
-  const char* attention_scale;
-  const char* mlp_scale;
-  const char* projector_norm;
-  const char* projector_in;
-  const char* projector_out;
+  const char* patches = nullptr;
+  const char* class_row = nullptr;
+  const char* positions = nullptr;
+  const char* layers = nullptr;
+  const char* fused_qkv = nullptr;  // Null: q, k and v are modules of their own.
+  const char* attention = nullptr;
+  const char* attention_out = nullptr;
+  const char* attention_norm = nullptr;
+  const char* mlp_norm = nullptr;
+  const char* attention_scale = nullptr;
+  const char* mlp_scale = nullptr;
+  const char* projector_norm = nullptr;
+  const char* projector_in = nullptr;
+  const char* projector_out = nullptr;
 };
 
 constexpr Layout kTransformers = {
