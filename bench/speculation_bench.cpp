@@ -18,7 +18,9 @@
 // best fixed number at batch 1, 90 % at others. The last pair of engines goes on, until there are
 // --pairs-max, while the interval of that median (95 %) is on both sides of the goal. At the end
 // the goal is met, or missed, or `open`. The best fixed number is the best of medians of few
-// rounds, so it is a little too good. With 0 the controller, or predictions, are not measured.
+// rounds, so it is a little too good. `steps`: of `known`, those of a hundred that had drafts,
+// which says what the controller did where times only say what the machine did. With 0 the
+// controller, or predictions, are not measured.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -131,6 +133,11 @@ class Bench {
     double answer(Answers& expected) {
       return bench_.answer(runner_, batch_, way_, expected, !std::exchange(begun_, true));
     }
+    // So far: of all steps, and of those with drafts.
+    std::array<uint64_t, 2> steps() {
+      const EngineStats& stats = runner_.handle().stats();
+      return {stats.steps.value(), stats.draft_steps.value()};
+    }
 
    private:
     const Bench& bench_;
@@ -240,6 +247,7 @@ constexpr int32_t kKnownTokens = 1000;
 // What a controller answers a second against none.
 struct Compared {
   std::vector<double> fresh, known;
+  std::array<uint64_t, 2> steps{};  // Of `known`: all, and those with drafts.
 
   // Whether `known` is at least as much; nothing where that is not decided.
   std::optional<bool> reaches(double goal) const {
@@ -264,10 +272,13 @@ Compared against_none(const Settings& settings, Bench& bench, int32_t batch, Ans
     compared.fresh.push_back(ratio());
     for (int32_t i = 1; i < answers_before; ++i) some.answer(answers);
     none.answer(answers);  // The first one after a pause is slow.
+    const std::array before = some.steps();
     for (size_t pair = 0; pair < kPairs; ++pair) compared.known.push_back(ratio());
     while (round == settings.rounds && !compared.reaches(goal) &&
            std::ssize(compared.known) < settings.pairs_max)
       compared.known.push_back(ratio());
+    const std::array after = some.steps();
+    for (size_t i = 0; i < after.size(); ++i) compared.steps[i] += after[i] - before[i];
   }
   return compared;
 }
@@ -276,8 +287,10 @@ Compared against_none(const Settings& settings, Bench& bench, int32_t batch, Ans
 bool print_compared(const Compared& compared, double goal) {
   const auto [low, high] = interval(compared.known);
   const std::optional<bool> reached = compared.reaches(goal);
-  std::printf("  %4.2f  %4.2f (%4.2f to %4.2f) %s %4.2f\n", median(compared.fresh),
-              median(compared.known), low, high,
+  const double drafted = 100 * static_cast<double>(compared.steps[1]) /
+                         static_cast<double>(std::max<uint64_t>(compared.steps[0], 1));
+  std::printf("  %4.2f  %4.2f (%4.2f to %4.2f) %5.1f  %s %4.2f\n", median(compared.fresh),
+              median(compared.known), low, high, drafted,
               !reached   ? "open"
               : *reached ? "ok, at least"
                          : "MISSED",
@@ -332,7 +345,7 @@ int32_t measure_controller(const Settings& settings, Bench& bench, int32_t vocab
   for (size_t k = 0; k < fixed.size(); ++k) none_right[k] = ratio(wrong, fixed[k]);
   std::printf("%-8s", "right");
   for (const int32_t k : fixed) std::printf("  %4d (formula)", k);
-  std::printf("   new  known\n");
+  std::printf("   new  known                steps\n");
   int32_t failed = 0;
   for (const double chance : kChances) {
     KnownChance source(answers, vocab, chance);

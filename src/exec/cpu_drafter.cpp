@@ -62,8 +62,7 @@ void CpuDrafter::follow(const StepWork& ran, KeepUp keep_up) {
   for (int32_t slice = 0; slice < std::ssize(ran.batch.slices); ++slice) {
     const model::BatchSlice& part = ran.batch.slices[static_cast<size_t>(slice)];
     const bool failed = std::ranges::count(ran.results.failures, slice, &Failure::slice) > 0;
-    // Rows of vectors have no tokens.
-    if (keep_up != KeepUp::kNot && !failed && ran.batch.vectors.empty()) {
+    if (keep_up != KeepUp::kNot && !failed && !ran.batch.has_vectors(part)) {
       add_slice(ran, slice, keep_up == KeepUp::kGuesses);
       continue;
     }

@@ -39,7 +39,7 @@ class Drafter {
   virtual std::string_view kind() const = 0;
   // Most drafts of a sequence.
   virtual int32_t drafts_max() const = 0;
-  // A step in Lane::kStep has run.
+  // A step in Lane::kStep has run. It forgets sequences of which the step had rows of vectors.
   virtual void follow(const StepWork& ran, KeepUp keep_up) = 0;
   // May give fewer than are asked for, or none.
   virtual void draft(std::span<DraftTask> tasks) = 0;

@@ -23,8 +23,8 @@ struct Taken {
 };
 
 // Positions [begin, end) of a sequence that see each other, whichever comes first: an image's, for
-// example. Empty: every position sees those before it and itself. REQUIRES: a slice that has some of
-// them has the last one; those before it are computed, with the same mask.
+// example. Empty: every position sees those before it and itself. REQUIRES: a slice that has some
+// of them has the last one; those before it are computed, with the same mask.
 struct Mask {
   int32_t begin = 0;
   int32_t end = 0;
@@ -154,6 +154,14 @@ struct Batch {
       if (row >= part.row_begin && row < part.row_begin + part.rows)
         return part.vectors + int64_t{row - part.row_begin} * width;
     return nullptr;
+  }
+  // Some of its rows have no tokens.
+  bool has_vectors(const BatchSlice& slice) const {
+    for (const VectorRows& part : vectors)
+      if (part.row_begin < slice.row_begin + slice.rows &&
+          slice.row_begin < part.row_begin + part.rows)
+        return true;
+    return false;
   }
   // What its angles are those of. `position`: its own, in the slice.
   RopePosition rope_position(const BatchSlice& slice, int32_t row, int32_t position) const {

@@ -117,9 +117,11 @@ DraftController::DraftController(int32_t sequences_max, int32_t running_max, siz
 void DraftController::begin(int32_t sequence) {
   SequenceState& seq = of(sequence);
   std::ranges::fill(seq.counts, Acceptance<4>());
-  seq.idle_tokens = 0;
+  // Where answers are shorter than kTrialAfter, several of them wait for a trial together.
+  if (seq.trial_after > kTrialAfter) seq.idle_tokens = 0;
   seq.trial_after = kTrialAfter;
   seq.begun = steps_;
+  seq.lost = kNever;
   seq.trial = false;
 }
 
@@ -187,7 +189,9 @@ exec::KeepUp DraftController::keep_up(int32_t source) const {
 // Its source has kept up with all of the sequence's text, or with enough of it.
 bool DraftController::has_context(const SourceState& from, int32_t sequence) const {
   if (!from.guesses) return false;
-  return of(sequence).begun + 1 >= from.since || steps_ - from.since >= kTrialContext;
+  const SequenceState& seq = of(sequence);
+  const int64_t since = std::max(from.since, seq.lost + 1);
+  return seq.begun + 1 >= since || steps_ - since >= kTrialContext;
 }
 
 // `known`: the drafts are there; else `count` that are still to be computed.
@@ -329,8 +333,8 @@ void DraftController::choose(std::span<DraftChoice> choices) {
     tried = next_trial(choices, /*due=*/false, /*known=*/true);
   if (tried < 0) return;
   DraftChoice& choice = choices[static_cast<size_t>(tried)];
-  choice.kept = std::min({choice.forced + kTrialDrafts,
-                          static_cast<int32_t>(choice.drafts.size()), step_.drafts_max});
+  choice.kept = std::min(
+      {choice.forced + kTrialDrafts, static_cast<int32_t>(choice.drafts.size()), step_.drafts_max});
   of(choice.sequence).trial = choice.kept > 0;
 }
 
@@ -391,9 +395,9 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
   if (step_.sequences > 0 && rows == step_.certain_rows) plain_at_ = steps_;
   if (!pure || step_.sequences == 0) return;
   const double plain = cost_.seconds(step_.certain_rows);
-  cost_.note(rows, std::max(seconds - drafting_, 0.0), steps_);
+  cost_.note(rows, seconds, steps_);
   loss_ *= kLedgerKept;
-  time_ = kLedgerKept * time_ + seconds;
+  time_ = kLedgerKept * time_ + seconds + drafting_;
   if (rows == step_.certain_rows) {
     // A plain step: what it took more or less than others is no matter of drafts, but for the time
     // in which they were made and then not taken.

@@ -106,6 +106,8 @@ class DraftController {
 
   // The sequence of this number is another one's from here on.
   void begin(int32_t sequence);
+  // Sources that compute could not keep up with it in the step that has run.
+  void lose_text(int32_t sequence) { of(sequence).lost = steps_; }
 
   // A step is bound that has so many rows without drafts, of them a certain next token for each of
   // `sequences`; drafts_max bounds those of each sequence. Prompts may be beside them.
@@ -133,7 +135,8 @@ class DraftController {
   void note_drafting(int32_t source, int32_t drafts, double seconds);
   // It has taken so long to keep up with this step. `pure`: as in end_step().
   void note_keeping_up(int32_t source, double seconds, bool pure);
-  // The step has run. `tokens`: of answers that it gave. `pure`: it had no prompts.
+  // The step has run, in so many seconds beside what was noted of sources. `tokens`: of answers
+  // that it gave. `pure`: it had no prompts.
   void end_step(int32_t rows, int32_t tokens, double seconds, bool pure);
 
   // For metrics.
@@ -174,8 +177,9 @@ class DraftController {
     std::vector<Acceptance<4>> counts;  // By source.
     int32_t idle_tokens = 0;            // Since it had a draft.
     int32_t trial_after = 0;
-    int64_t begun = 0;   // The step before its first one.
-    bool trial = false;  // Its drafts of this step are one.
+    int64_t begun = 0;      // The step before its first one.
+    int64_t lost = kNever;  // The last step that no source could keep up with.
+    bool trial = false;     // Its drafts of this step are one.
   };
   // A draft that may be taken.
   struct Row {
@@ -209,10 +213,10 @@ class DraftController {
   RowCost cost_;
   StepFacts step_;
   bool plain_ = false;
-  int32_t tried_ = -1;   // The sequence whose drafts were asked for as a trial; -1: none.
+  int32_t tried_ = -1;  // The sequence whose drafts were asked for as a trial; -1: none.
   int32_t tried_source_ = 0;
   bool tried_gave_ = false;  // One of them was right.
-  double drafting_ = 0;  // Seconds of this step's drafts.
+  double drafting_ = 0;      // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
   int64_t plain_at_ = 0;        // The last plain step.
   double gain_ = 1;             // Expected of the last drafts that were verified.

@@ -31,7 +31,6 @@ namespace weir::sched {
 
 namespace {
 
-
 // How long the end may take for what is kept on disk. Of the 30 s between Kubernetes' signals the
 // drain has 25 with its default; what is cut off is computed again.
 constexpr auto kLastWritesTime = std::chrono::seconds(10);
@@ -219,13 +218,14 @@ void Engine::Impl::execute(StepBuffer& step) {
   const trace::Scope scope(trace::Kind::kWhole, "step", step.step.token_count);
   const Clock::time_point begin = Clock::now();
   if (!std::exchange(bound, false)) speculation.bind(step, *spare);
+  const Clock::time_point bound_time = Clock::now();
   state.running = &step;
   state.executor.begin(exec::Lane::kStep, step.work(spare));
   const bool done = state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, &meanwhile);
   CHECK(done);
   state.running = nullptr;
-  const double taken = seconds_since(begin);
-  speculation.follow(step, *spare, taken);
+  const double taken = seconds_since(begin), ran = seconds_since(bound_time);
+  speculation.follow(step, *spare, ran);
   builder.learn(step.step, taken);
   if (state.disk != nullptr) state.disk->learn_prompts(step.step.prefill_tokens, taken);
   state.stats.steps.add();
@@ -274,8 +274,7 @@ void Engine::Impl::publish(StepBuffer& ran) {
 void Engine::Impl::prepare(StepBuffer& next, bool other_runs) {
   inbox.drain();
   note_steps(state.scheduler.open().plan + 1);
-  if (state.loads)
-    state.stats.disk_hits.add(static_cast<uint64_t>(state.loads->collect()));
+  if (state.loads) state.stats.disk_hits.add(static_cast<uint64_t>(state.loads->collect()));
   builder.plan(next, other_runs);
   next.plan = state.scheduler.open().plan;
   if (state.limits.slab_tokens_max > 0 && slab.empty()) {

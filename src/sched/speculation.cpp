@@ -269,11 +269,14 @@ void Speculation::follow(StepBuffer& ran, const StepBuffer& before, double secon
   candidates_.clear();
   choices_.clear();
   const bool pure = ran.step.prefill_tokens == 0;
-  seconds += keep_up(ran.work(&before), pure);
+  const exec::StepWork work = ran.work(&before);
+  const double kept_up = keep_up(work, pure);
+  for (const model::BatchSlice& slice : work.batch.slices)
+    if (work.batch.has_vectors(slice)) controller_.lose_text(slice.sequence);
   controller_.end_step(ran.step.token_count - ran.step.prefill_tokens, tokens, seconds, pure);
   if (stalled_seconds_) {
     const double stalled = stalled_seconds_();
-    const double share = (stalled - std::exchange(stalled_, stalled)) / seconds;
+    const double share = (stalled - std::exchange(stalled_, stalled)) / (seconds + kept_up);
     stalled_share_ += kFresh * (share - stalled_share_);
   }
   if (controller_.off()) state_.stats.draft_steps_off.add();

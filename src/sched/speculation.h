@@ -26,7 +26,8 @@ class Speculation {
   void begin(Sequence* seq);
   // Between two steps: `before` has run, and what it left is in no log yet.
   void bind(StepBuffer& next, StepBuffer& before);
-  // The step has run, in so many seconds; `before`: the one whose tokens it began with.
+  // The step has run, in so many seconds after bind(), which may be long before it; `before`: the
+  // one whose tokens it began with.
   void follow(StepBuffer& ran, const StepBuffer& before, double seconds);
 
  private:

@@ -53,6 +53,7 @@ struct World {
   int32_t streams = 1;
   Chance chance;
   int32_t steps = 6000;
+  int32_t answer = 300;  // Tokens.
   // Where its source computes: of a draft, and of keeping up with a step. Its drafts are seldom
   // right where it has kept up with less than eight tokens.
   double draft_seconds = 0, follow_seconds = 0;
@@ -98,7 +99,7 @@ double tokens_per_second(const World& world, int32_t fixed) {
       rows += choice.kept;
     }
     if (fixed > 0) drafting = world.streams * fixed * world.draft_seconds;
-    double taken = world.machine.seconds(rows) * std::max(noise(), 0.8) + drafting;
+    double taken = world.machine.seconds(rows) * std::max(noise(), 0.8);
     if (step < world.slow_steps) taken *= 1.5;
     const uint32_t disturbance = disturbances();
     if (world.disturbed > 0 && disturbance % static_cast<uint32_t>(world.disturbed) == 0)
@@ -112,19 +113,20 @@ double tokens_per_second(const World& world, int32_t fixed) {
       if (fixed < 0) controller.note_taken(choices[i], right);
       given += 1 + right;
       answered[i] += 1 + right;
-      if (answered[i] < 300) continue;  // Another request has its place.
+      if (answered[i] < world.answer) continue;  // Another request has its place.
       answered[i] = 0;
       if (followed[i] > 0) followed[i] += 30;  // Its prompt.
       if (fixed < 0) controller.begin(static_cast<int32_t>(i));
     }
+    double following = 0;
     if (computes) {
       const bool follows = fixed > 0 || (fixed < 0 && controller.keep_up(0) != exec::KeepUp::kNot);
-      if (follows) taken += world.follow_seconds;
+      if (follows) following = world.follow_seconds;
       if (follows && fixed < 0) controller.note_keeping_up(0, world.follow_seconds, /*pure=*/true);
       for (int32_t& known : followed) known = follows ? known + 1 : 0;
     }
     if (fixed < 0) controller.end_step(rows, given, taken, /*pure=*/true);
-    seconds += taken;
+    seconds += drafting + taken + following;
     tokens += given;
   }
   return tokens / seconds;
@@ -276,6 +278,69 @@ TEST(DraftController, DraftsForTheOneStreamOfManyThatIsSure) {
     if (choice.sequence != 5) {
       EXPECT_EQ(choice.kept, 0);
     }
+}
+
+// Answers of fewer tokens than a sequence is to have before a trial.
+TEST(DraftController, FindsOutInShortAnswersThatDraftsPayAgain) {
+  for (const int32_t streams : {1, 4})
+    for (const double draft_seconds : {0.0, 0.05}) {
+      SCOPED_TRACE(std::to_string(streams) + " streams, " + std::to_string(draft_seconds));
+      const World world{.machine = kMachines[0],
+                        .streams = streams,
+                        .chance = [](int32_t, int32_t step) { return step < 2000 ? 0.02 : 0.9; },
+                        .answer = 20,
+                        .draft_seconds = draft_seconds};
+      const double off = tokens_per_second(world, 0);
+      double best = off;
+      for (int32_t fixed = 1; fixed <= kDraftsMost; ++fixed)
+        best = std::max(best, tokens_per_second(world, fixed));
+      EXPECT_GE(tokens_per_second(world, -1) / best, 0.9) << best / off << " is possible";
+    }
+}
+
+// Of a sequence whose text a source that computes has lost nothing is asked until there is text
+// again; of others drafts go on.
+TEST(DraftController, AsksNothingOfASequenceWhoseTextWasLost) {
+  DraftController controller(2, 2, 1);
+  std::array<Draft, kDraftsMost> drafts{};
+  for (Draft& draft : drafts) draft.sureness = 7;
+  controller.begin(0);
+  controller.begin(1);
+  std::array<int32_t, 2> asked{};  // In the step: of each.
+  const auto run_step = [&](bool loses) {
+    controller.begin_step({.certain_rows = 2, .sequences = 2});
+    std::array<DraftChoice, 2> choices{};
+    choices[1].sequence = 1;
+    const std::array<int32_t, 2> room{4, 4};
+    controller.ask(0, choices, room);
+    for (size_t i = 0; i < 2; ++i) {
+      asked[i] = choices[i].kept;
+      choices[i].drafts = std::span(drafts).first(static_cast<size_t>(choices[i].kept));
+    }
+    controller.choose(choices);
+    int32_t tokens = 2;
+    for (const DraftChoice& choice : choices) {
+      controller.note_taken(choice, choice.kept);
+      tokens += choice.kept;
+    }
+    if (controller.keep_up(0) != exec::KeepUp::kNot) controller.note_keeping_up(0, 0.01, true);
+    if (loses) controller.lose_text(0);
+    controller.end_step(tokens, tokens, 1.0 + 0.01 * tokens, true);
+  };
+  for (int step = 0; step < 200; ++step) run_step(/*loses=*/false);
+  for (int plain = 0; asked[0] == 0; ++plain) {
+    ASSERT_LT(plain, 3) << "drafts that are always right are not asked for";
+    run_step(/*loses=*/false);
+  }
+  run_step(/*loses=*/true);
+  int32_t without = 0, of_other = 0;
+  for (asked[0] = 0; asked[0] == 0 && without < 100; ++without) {
+    run_step(/*loses=*/false);
+    of_other += asked[1];
+  }
+  EXPECT_GE(without, 8);
+  EXPECT_LT(without, 32);
+  EXPECT_GT(of_other, 8);
 }
 
 // Steps beside prompts tell nothing of plain ones, and do not end drafts.
