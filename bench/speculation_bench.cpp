@@ -8,7 +8,9 @@
 //
 // Every answer is compared with the one without drafts before a time counts. Without --batch
 // batches of 1, 4, 8 and 32 are measured. Times are by the clock, the median of the rounds, from
-// when all sequences decode. `formula` is what a step with a fixed number of drafts should give:
+// when all sequences decode until the first one ends: drafts take sequences to their ends at
+// different times, and a server gives the place of one that has ended to the next. `formula` is
+// what a step with a fixed number of drafts should give:
 //   (1 + a + ... + a^k) * T(B) / T(B * (k + 1)), with both times from steps that took no draft.
 // The controller answers the batch many times in an engine: `new` is the first time, in which it
 // has yet to learn what steps cost, `known` are those after a thousand tokens of each sequence, as
@@ -113,7 +115,7 @@ class Bench {
   Bench(const Settings& settings, model::Model& model, const kernels::Ops& ops, int members)
       : settings_(settings), model_(model), ops_(ops), members_(members) {}
 
-  // Tokens a second after the first of each answer, of an engine that has run nothing. Checks the
+  // Tokens a second while all sequences decode, of an engine that has run nothing. Checks the
   // answers against `expected`, or returns them in it if it is empty.
   double run(int32_t batch, const Way& way, Answers& expected) {
     Engine engine(*this, batch, way);
@@ -166,12 +168,24 @@ class Bench {
     std::vector<std::unique_ptr<Request>> requests = make_requests(batch, way, expected);
     for (const auto& request : requests) CHECK(runner.handle().submit(request.get()).has_value());
     if (held) runner.begin();
-    for (const auto& request : requests) runner.wait(*request);
+    const auto tokens = [&] {
+      int64_t sum = 0;
+      for (const auto& request : requests) sum += request->log.size();
+      return sum;
+    };
+    runner.wait_until([&] {
+      return std::ranges::all_of(requests, [](auto& request) { return request->log.size() > 0; });
+    });
+    const Clock::time_point begin = Clock::now();
+    const int64_t before = tokens();
+    runner.wait_until([&] {
+      return std::ranges::any_of(requests, [](auto& request) { return request->log.finished(); });
+    });
     const Clock::time_point end = Clock::now();
-    Clock::time_point begin{};
-    for (const auto& request : requests) begin = std::max(begin, request->first_token);
+    const int64_t given = tokens() - before;
+    for (const auto& request : requests) runner.wait(*request);
     compare(requests, expected);
-    return batch * (settings_.tokens - 1) / std::chrono::duration<double>(end - begin).count();
+    return static_cast<double>(given) / std::chrono::duration<double>(end - begin).count();
   }
 
   std::vector<std::unique_ptr<Request>> make_requests(int32_t batch, const Way& way,

@@ -14,7 +14,7 @@ constexpr double kFresh = 1.0 / 8;
 // A step that takes longer than this many means was disturbed, and says little of its rows.
 constexpr double kDisturbed = 1.25;
 // A mean's last step, however long ago, weighs at most so much against the next.
-constexpr double kFreshMax = 1.0 / 2;
+constexpr double kFreshMax = 1.0 / 3;
 // Steps of a number of rows before their mean is trusted to be that of plain ones. The first of
 // them follow a prompt and are slow: with the fastest of them instead of a mean, simulated engines
 // on a busy machine keep 0.994 in their first 500 steps where drafts do not pay, before 0.985.
@@ -166,8 +166,9 @@ void DraftController::begin_step(const StepFacts& facts) {
     plain_ = ++probe_ % kProbeEvery != 0;
   } else {
     const int32_t more = cost_.known(facts.certain_rows) - kKnownMin;
+    constexpr int32_t kOfRun = kPlainRun - kSettling;  // Those that are noted.
     const int64_t every = std::min(gain_ < kPlainGain ? kPlainOften : kPlainEvery,
-                                   kPlainFirst << std::clamp(more, 0, 8));
+                                   kPlainFirst << std::clamp(more / kOfRun, 0, 8));
     plain_ = more < 0 || steps_ - plain_at_ >= every;
   }
   for (SourceState& source : sources_) {
@@ -391,17 +392,22 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
     else if (source.since == kNever)
       source.since = steps_;
   }
+  if (step_.sequences == 0) return;
+  const bool is_plain = rows == step_.certain_rows;
+  const bool settled = plain_run_ >= kSettling;
+  plain_run_ = is_plain ? std::min(plain_run_ + 1, kPlainRun) : 0;
   // Beside prompts a plain step tells nothing, but it has had its turn.
-  if (step_.sequences > 0 && rows == step_.certain_rows) plain_at_ = steps_;
-  if (!pure || step_.sequences == 0) return;
+  if (is_plain && plain_run_ == kPlainRun) plain_at_ = steps_;
+  if (!pure) return;
   const double plain = cost_.seconds(step_.certain_rows);
-  cost_.note(rows, seconds, steps_);
+  (is_plain && !settled ? unsettled_ : cost_).note(rows, seconds, steps_);
   loss_ *= kLedgerKept;
   time_ = kLedgerKept * time_ + seconds + drafting_;
-  if (rows == step_.certain_rows) {
-    // A plain step: what it took more or less than others is no matter of drafts, but for the time
-    // in which they were made and then not taken.
+  if (is_plain) {
+    // What it took more or less than others is no matter of drafts, but for the time in which they
+    // were made and then not taken, and for what steps take longer that come after drafts.
     loss_ += drafting_;
+    if (!settled && plain > 0) loss_ += std::max(unsettled_.seconds(rows) - plain, 0.0);
     return;
   }
   if (plain == 0) return;

@@ -144,16 +144,20 @@ class DraftController {
   bool off() const { return off_; }
 
   // Speed must rise by so much for drafts to be verified at all: what measurements can tell.
-  static constexpr double kGainMin = 1.02;
+  static constexpr double kGainMin = 1.03;
   // Of all time, what speculation may cost before it is left, and before nothing is tried. A new
   // engine may as if it had run for so many steps: three steps' time for what it has to learn.
   static constexpr double kLossMax = 0.01, kTrialLossMax = 0.003;
   static constexpr double kStartSteps = 300;
-  // Steps between plain ones: few where drafts give less than kPlainGain, so that a plain step
-  // costs little and much depends on what it takes; at first kPlainFirst, then twice as many each
-  // time, since a new engine's first steps are slow and drafts seem to gain by that. And between
-  // probes while drafts are left.
-  static constexpr int64_t kPlainFirst = 4, kPlainOften = 16, kPlainEvery = 128, kProbeEvery = 512;
+  // So many plain steps, one after another, show what one takes: after steps with drafts the first
+  // ones take longer (four rows of a 135M model on an AMD Zen 5: 6, 4 and 2 % more than the
+  // fourth), so they are no measure of plain steps, and what they take more is a cost of drafts.
+  static constexpr int32_t kPlainRun = 6, kSettling = 2;
+  // Steps between such runs: few where drafts give less than kPlainGain, so that plain steps cost
+  // little and much depends on what they take; at first kPlainFirst, then twice as many each time,
+  // since a new engine's first steps are slow and drafts seem to gain by that. And between probes
+  // while drafts are left.
+  static constexpr int64_t kPlainFirst = 8, kPlainOften = 96, kPlainEvery = 512, kProbeEvery = 512;
   static constexpr double kPlainGain = 1.25;
 
  private:
@@ -211,6 +215,7 @@ class DraftController {
   std::vector<SequenceState> sequences_;
   std::vector<Row> rows_;  // Scratch.
   RowCost cost_;
+  RowCost unsettled_;  // Of plain steps that come too soon after drafts.
   StepFacts step_;
   bool plain_ = false;
   int32_t tried_ = -1;  // The sequence whose drafts were asked for as a trial; -1: none.
@@ -218,9 +223,10 @@ class DraftController {
   bool tried_gave_ = false;  // One of them was right.
   double drafting_ = 0;      // Seconds of this step's drafts.
   int64_t steps_ = 0, probe_ = 0;
-  int64_t plain_at_ = 0;        // The last plain step.
-  double gain_ = 1;             // Expected of the last drafts that were verified.
-  double loss_ = 0, time_ = 0;  // Below 0: gained.
+  int64_t plain_at_ = 0;           // The last step of a run of plain ones.
+  int32_t plain_run_ = kPlainRun;  // So many plain steps come directly before.
+  double gain_ = 1;                // Expected of the last drafts that were verified.
+  double loss_ = 0, time_ = 0;     // Below 0: gained.
   bool off_ = false;
 };
 

@@ -36,6 +36,10 @@ class Unsteady(http.server.BaseHTTPRequestHandler):
         self.send({"choices": [{"index": 0, "text": str(next(self.counter))}], "usage": {"prompt_tokens": 3}})
 
 
+class UnsteadyServer(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # 64 connect at once; of more than wait here the kernel drops some, for minutes.
+
+
 class Suite(unittest.TestCase):
     numbers = itertools.count()
 
@@ -134,7 +138,7 @@ class Suite(unittest.TestCase):
         self.assertEqual(by_part["bits"]["name"], "hash of answers and log-probabilities")
 
     def test_a_server_that_answers_otherwise_each_time_fails(self):
-        httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Unsteady)
+        httpd = UnsteadyServer(("127.0.0.1", 0), Unsteady)
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
         self.addCleanup(httpd.server_close)
         self.addCleanup(httpd.shutdown)

@@ -92,9 +92,13 @@ class EngineRunner {
 
   // As the network loop waits: for a wake, then it looks.
   void wait(const Request& request) {
+    wait_until([&] { return request.log.finished(); });
+  }
+  template <typename Done>
+  void wait_until(const Done& done) {
     while (true) {
       const uint64_t seen = wakes();
-      if (request.log.finished()) return;
+      if (done()) return;
       wakes_.wait(seen, std::memory_order_acquire);
     }
   }
