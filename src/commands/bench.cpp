@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "commands/bench_trace.h"
 #include "commands/route_measuring.h"
 #include "kv/kv_cache.h"
+#include "kv/layout.h"
 #include "model/batch_builder.h"
 #include "program/expert_streaming.h"
 #include "program/memory_plan.h"
@@ -25,6 +25,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr int32_t kPrefillRows = 512;  // Of a step: an engine's chunk.
+
 Spread spread(std::vector<double> values) {
   std::ranges::sort(values);
   const size_t n = values.size();
@@ -32,14 +34,52 @@ Spread spread(std::vector<double> values) {
   return {median, values.front(), values.back()};
 }
 
+// The pages of sequences of which each holds as many blocks: those of its own, one after another.
+// Of hot pages (kv/layout.h) it holds that of the first block, and a ring of those that are written
+// next, so that memory grows with tokens as a server's does.
+class PageTables {
+ public:
+  // `written`: tokens that are written before others' pages may be taken for them.
+  PageTables(const kv::MemoryLayout& layout, int32_t written)
+      : groups_(static_cast<int32_t>(layout.groups().size())),
+        hot_group_(layout.hot_group()),
+        ring_(written / kernels::kPageTokens + 2) {}
+
+  int32_t hot_pages(int32_t sequences, int32_t blocks) const {
+    return sequences * std::min(1 + ring_, blocks);
+  }
+  void set(int32_t sequences, int32_t blocks) {
+    blocks_ = blocks;
+    pages_.clear();
+    for (int32_t s = 0; s < sequences; ++s)
+      for (int32_t g = 0; g < groups_; ++g)
+        for (int32_t b = 0; b < blocks; ++b)
+          pages_.push_back(g != hot_group_ ? s * blocks + b
+                           : b == 0        ? hot_pages(s, blocks)
+                                           : hot_pages(s, blocks) + 1 + (b - 1) % ring_);
+  }
+  kv::MemoryView of(int32_t sequence) const {
+    return {.tables = pages_.data() + int64_t{sequence} * groups_ * blocks_,
+            .stride = blocks_,
+            .state = sequence,
+            .cross = sequence};
+  }
+
+ private:
+  const int32_t groups_, hot_group_, ring_;
+  int32_t blocks_ = 0;
+  std::vector<int32_t> pages_;
+};
+
 // Runs batches on a model as the engine would, without scheduler or network: greedy tokens feed the
 // next step through the places that they are left in.
 class Bench : public model::RowSink {
  public:
-  Bench(model::Model& model, const kv::KvCache& cache, const kernels::Ops& ops, ThreadTeam& team,
-        int32_t rows_max, int32_t batch_max)
+  Bench(model::Model& model, const kv::KvCache& cache, PageTables& tables, const kernels::Ops& ops,
+        ThreadTeam& team, int32_t rows_max, int32_t batch_max)
       : model_(model),
         cache_(cache),
+        tables_(tables),
         ops_(ops),
         team_(team),
         rows_max_(rows_max),
@@ -51,16 +91,16 @@ class Bench : public model::RowSink {
   }
 
   // `count` tokens into each of `batch` sequences from position 0, in chunks; the last row of each
-  // sequence is sampled. Sequence s owns pages_per_sequence pages from s * pages_per_sequence.
-  void prefill(int32_t batch, int32_t count, int32_t pages_per_sequence) {
-    set_pages(batch, pages_per_sequence);
+  // sequence is sampled. Each has memory for so many blocks.
+  void prefill(int32_t batch, int32_t count, int32_t blocks) {
+    tables_.set(batch, blocks);
     for (int32_t s = 0; s < batch; ++s) {
       for (int32_t begin = 0; begin < count; begin += rows_max_) {
         const int32_t rows = std::min(rows_max_, count - begin);
         batch_.clear();
         batch_.add_slice({.first_position = begin,
                           .prompt_length = count,
-                          .memory = memory(s, pages_per_sequence),
+                          .memory = tables_.of(s),
                           .sequence = s});
         for (int32_t i = 0; i < rows; ++i) batch_.add_token(random_token());
         if (begin + rows == count) batch_.want_next();
@@ -69,13 +109,13 @@ class Bench : public model::RowSink {
     }
   }
 
-  // `steps` decode steps of `batch` sequences that stand at `position`.
-  void decode(int32_t batch, int32_t position, int32_t steps, int32_t pages_per_sequence) {
+  // `steps` decode steps of `batch` sequences that stand at `position`, after their prefill.
+  void decode(int32_t batch, int32_t position, int32_t steps) {
     batch_.clear();
     for (int32_t s = 0; s < batch; ++s) {
       batch_.add_slice({.first_position = position,
                         .prompt_length = position,
-                        .memory = memory(s, pages_per_sequence),
+                        .memory = tables_.of(s),
                         .sequence = s});
       batch_.add_place(s);
       batch_.want_next();
@@ -87,15 +127,6 @@ class Bench : public model::RowSink {
   }
 
  private:
-  void set_pages(int32_t batch, int32_t pages_per_sequence) {
-    pages_.resize(static_cast<size_t>(batch) * static_cast<size_t>(pages_per_sequence));
-    std::iota(pages_.begin(), pages_.end(), 0);
-  }
-  kv::MemoryView memory(int32_t sequence, int32_t pages_per_sequence) const {
-    return {.tables = pages_.data() + static_cast<ptrdiff_t>(sequence) * pages_per_sequence,
-            .state = sequence,
-            .cross = sequence};
-  }
   int32_t random_token() {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator.
     return static_cast<int32_t>((state_ >> 33) % static_cast<uint64_t>(model_.spec().vocab_size));
@@ -107,13 +138,13 @@ class Bench : public model::RowSink {
 
   model::Model& model_;
   const kv::KvCache& cache_;
+  PageTables& tables_;
   const kernels::Ops& ops_;
   ThreadTeam& team_;
   const int32_t rows_max_;
   uint64_t state_ = 1;
   model::BatchBuilder batch_;
   std::vector<model::Taken> taken_;  // By sequence, which is the entry of `wanted` when decoding.
-  std::vector<int32_t> pages_;
 };
 
 // "1,8,32": numbers from 1 to `max`.
@@ -175,7 +206,7 @@ void measure_decode(const Machine& m, Bench& bench, int32_t depth, int32_t batch
   bench.prefill(batch, depth, m.decode_pages);
   const auto decode = [&] {
     if (m.routing != nullptr) m.routing->move_on(steps);
-    bench.decode(batch, depth, steps, m.decode_pages);
+    bench.decode(batch, depth, steps);
   };
   if (m.model.experts() != nullptr) decode();  // The experts in memory are those of decoding.
   const std::optional<ExpertFigures> before = m.experts_now();
@@ -222,7 +253,7 @@ Result<void> run_bench(const Options& options) {
   model_options.compute = choice.compute;
   model_options.stream_experts = options.stream_experts;
   model_options.quantise_bits = options.quantize;
-  model_options.rows_max = std::max(512, batch_max);
+  model_options.rows_max = std::max(kPrefillRows, batch_max);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.model_card, model_options, ops, team));
   WEIR_TRY(choose_bundle(*model));
@@ -237,10 +268,16 @@ Result<void> run_bench(const Options& options) {
   };
   const int32_t decode_pages = pages_for(decode_end);
   const int32_t page_count = std::max(pages_for(options.bench_prompt), batch_max * decode_pages);
-  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_format,
-                                                           page_count,
-                                                           {.running = batch_max,
-                                                            .cross = batch_max}));
+  WEIR_ASSIGN(kv::MemoryLayout layout,
+              kv::MemoryLayout::make(model->memory_needs(), choice.kv_format));
+  PageTables tables(layout, std::max(kPrefillRows, options.bench_decode));
+  std::vector<int32_t> page_counts(layout.groups().size(), page_count);
+  if (const int32_t hot = layout.hot_group(); hot >= 0)
+    page_counts[static_cast<size_t>(hot)] =
+        std::max(tables.hot_pages(1, page_count), tables.hot_pages(batch_max, decode_pages));
+  WEIR_ASSIGN(const kv::KvCache cache,
+              kv::KvCache::create(std::move(layout), page_counts,
+                                  {.running = batch_max, .cross = batch_max}));
 
   // As many tokens as are generated one after another, and a prompt, but not without bound.
   constexpr int32_t kRoutedTokensMax = 8192;
@@ -258,7 +295,7 @@ Result<void> run_bench(const Options& options) {
       budget.plan = model->experts()->plan();
       budget.io = model->experts()->mode();
     }
-    Bench bench(*model, cache, ops, team, 512, batch_max);
+    Bench bench(*model, cache, tables, ops, team, kPrefillRows, batch_max);
     measure_prefill(machine, bench, budget.measured);
     for (const int32_t depth : depths)
       for (const int32_t batch : batches)
