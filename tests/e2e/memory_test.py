@@ -1,6 +1,6 @@
 """Memory is planned to fit, taken as it is used, and given back: `weir info` with the shapes of well-known models, and
 what the real server holds."""
-import re, subprocess, tempfile, unittest
+import json, os, re, subprocess, tempfile, unittest
 from weir_server import WEIR, Server, eventually
 import sparse_model
 
@@ -109,6 +109,25 @@ class MemoryOfWindows(unittest.TestCase):
         limits = ("--mem-limit", "700M", "--kv-memory", "100M", "--parallel", "4")
         tokens = lambda *more: int(re.search(r"(\d+) tokens of KV cache", info(*limits, *more)[1]).group(1))
         self.assertGreater(tokens(*self.WINDOWS), 2 * tokens())
+
+
+class MemoryOfBench(unittest.TestCase):
+    def test_tokens_take_what_is_said(self):
+        """Also where keys and values become codes: what is not a code yet is held for a few blocks of each sequence."""
+        sequences, depth = 64, 1984
+        said = json.loads(info("--json")[1])["kv_token_bytes"]
+        for kv in ("f16", "tq4"):
+            process = subprocess.Popen([WEIR, "bench", "--kv-cache", kv, "--prompt", "32", "--decode", "1", "--depth",
+                                        str(depth), "--batch", str(sequences), "--repetitions", "1"],
+                                       stdout=subprocess.DEVNULL)
+            _, process.returncode, usage = os.wait4(process.pid, 0)
+            self.assertEqual(process.returncode, 0)
+            # Of each sequence the first block, those of a step of 512 tokens, and two.
+            numbers = 0 if kv == "f16" else sequences * (1 + 512 // 32 + 2) * 32 * said["f16"]
+            predicted = sequences * (depth + 32) * said[kv] + numbers
+            with self.subTest(kv, predicted=predicted):
+                self.assertGreater(usage.ru_maxrss * 1024, 0.9 * predicted)
+                self.assertLess(usage.ru_maxrss * 1024, 1.05 * predicted + 96 * MIB)  # Weights, program.
 
 
 if __name__ == "__main__":
