@@ -150,8 +150,8 @@ class DraftController {
   static constexpr double kLossMax = 0.01, kTrialLossMax = 0.003;
   static constexpr double kStartSteps = 300;
   // So many plain steps, one after another, show what one takes: after steps with drafts the first
-  // ones take longer (four rows of a 135M model on an AMD Zen 5: 6, 4 and 2 % more than the
-  // fourth), so they are no measure of plain steps, and what they take more is a cost of drafts.
+  // ones take longer (four rows of a 135M model on an AMD Zen 5: 6, 4 and 2 % more than steps among
+  // plain ones), so they are no measure of those, and what they take more is a cost of drafts.
   static constexpr int32_t kPlainRun = 6, kSettling = 2;
   // Steps between such runs: few where drafts give less than kPlainGain, so that plain steps cost
   // little and much depends on what they take; at first kPlainFirst, then twice as many each time,
