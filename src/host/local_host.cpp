@@ -386,7 +386,7 @@ Result<void> LocalHost::place_weights(Task& task) {
 }
 
 void LocalHost::make_engine(Parts& parts, const Options& options) {
-  parts.drafts = make_draft_sources(options, *parts.executor, parts.plan.parallel);
+  parts.drafts = make_draft_sources(options, *parts.executor, parts.plan);
   sched::EngineOptions engine = plan_engine(options, parts.plan, parts.drafts, *parts.model);
   parts.disk_cache = open_prompt_cache(options, parts.choice, *parts.model, parts.footprint,
                                        open_caches_);

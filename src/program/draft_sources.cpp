@@ -2,6 +2,7 @@
 
 #include "base/concat.h"
 #include "model/drafts/drafter.h"
+#include "sched/answer_drafts.h"
 #include "sched/computed_drafts.h"
 #include "sched/copy_drafts.h"
 #include "sched/prediction_drafts.h"
@@ -22,15 +23,16 @@ sched::SpeculationOptions DraftSources::for_engine(const Options& options,
 }
 
 DraftSources make_draft_sources(const Options& options, exec::Executor& executor,
-                                int32_t running_max) {
+                                const MemoryPlan& plan) {
   DraftSources made;
   if (drafts_copies(options)) {
     made.sources.push_back(std::make_unique<sched::PredictionDrafts>(
-        sched::sequences_max(options.queue, running_max)));
+        sched::sequences_max(options.queue, plan.parallel)));
     made.sources.push_back(std::make_unique<sched::CopyDrafts>());
+    made.sources.push_back(std::make_unique<sched::AnswerDrafts>(plan.answer_texts));
   }
   if (exec::Drafter* drafter = executor.drafter())
-    made.sources.push_back(std::make_unique<sched::ComputedDrafts>(*drafter, running_max));
+    made.sources.push_back(std::make_unique<sched::ComputedDrafts>(*drafter, plan.parallel));
   return made;
 }
 
@@ -43,7 +45,8 @@ std::string describe_drafts(const Options& options, const model::Model& model) {
   std::string out;
   if (const model::Drafter* drafter = model.drafter()) out = drafter->describe();
   if (drafts_copies(options))
-    out += concat({out.empty() ? "" : "; ", "copies of the prompt, the answer and 'prediction'"});
+    out += concat({out.empty() ? "" : "; ",
+                   "copies of the prompt, the answer, earlier answers and 'prediction'"});
   return concat({out, " (--speculative ", word_of(options.speculative), "), at most ",
                  std::to_string(options.num_draft_tokens),
                  " drafts of a sequence in a step, as many as pay"});

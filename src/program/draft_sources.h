@@ -10,6 +10,7 @@
 
 #include "exec/executor.h"
 #include "model/model.h"
+#include "program/memory_plan.h"
 #include "program/options.h"
 #include "sched/draft_source.h"
 #include "sched/engine_options.h"
@@ -23,10 +24,10 @@ struct DraftSources {
   sched::SpeculationOptions for_engine(const Options& options, const model::Model& model) const;
 };
 
-// For as many sequences as the engine tells apart (sched::sequences_max()), of which so many run.
-// The executor outlives them; it has its memory.
+// For as many sequences as the engine tells apart (sched::sequences_max()). The executor outlives
+// them; it has its memory.
 DraftSources make_draft_sources(const Options& options, exec::Executor& executor,
-                                int32_t running_max);
+                                const MemoryPlan& plan);
 
 // Texts are indexed for answers.
 bool drafts_copies(const Options& options);

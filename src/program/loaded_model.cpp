@@ -110,7 +110,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
                                      loaded.model->options().tape_tokens));
   WEIR_TRY(take_kv(*loaded.executor, std::move(layout), loaded.plan));
   loaded.disk_cache = open_prompt_cache(options, choice, *loaded.model, needed, open_caches);
-  loaded.drafts = make_draft_sources(options, *loaded.executor, loaded.plan.parallel);
+  loaded.drafts = make_draft_sources(options, *loaded.executor, loaded.plan);
   return loaded;
 }
 

@@ -12,7 +12,9 @@
 #include "kv/checkpoints.h"
 #include "kv/disk/disk_cache.h"
 #include "kv/kv_cost.h"
+#include "program/draft_sources.h"
 #include "program/prompt_cache.h"
+#include "sched/answer_drafts.h"
 #include "sched/engine.h"
 #include "ssd/expert_store.h"
 
@@ -40,6 +42,10 @@ constexpr int64_t kResponsesShare = 64;
 // memory is short, where they are compiled again.
 constexpr int64_t kAutomataMax = 64 * kMiB;
 constexpr int64_t kAutomataShare = 64;
+// Texts of earlier answers, of 640 KiB each: a million tokens of sixteen callers with keys; less
+// where memory is short.
+constexpr int32_t kAnswerTextsMax = 16;
+constexpr int64_t kAnswersShare = 256;
 // Without --parallel: how many sequences may decode at once at the most, and how many tokens of KV
 // each is planned with.
 constexpr int32_t kParallelDefaultMax = 256;
@@ -222,6 +228,12 @@ MemoryPlan Planner::without_kv(int32_t context) const {
     add(plan, "adapters", 0, plan.adapter_bytes,
         std::to_string(options_.adapters_max()) + " of rank " +
             std::to_string(options_.max_lora_rank) + " at most");
+  }
+  if (drafts_copies(options_)) {
+    const int64_t texts = limit_.bytes / kAnswersShare / sched::AnswerDrafts::memory_bytes(1);
+    plan.answer_texts = static_cast<int32_t>(std::clamp<int64_t>(texts, 1, kAnswerTextsMax));
+    add(plan, "drafts", 0, sched::AnswerDrafts::memory_bytes(plan.answer_texts),
+        "earlier answers, to copy from");
   }
   add_tables(plan);
   if (process_ == nullptr) add_process(plan);

@@ -92,6 +92,7 @@ struct MemoryPlan {
   int64_t automata_bytes = 0;   // Compiled grammars that are kept.
   int64_t expert_bytes = 0;     // Experts in memory, and buffers to read them.
   int64_t adapter_bytes = 0;    // Of all adapters.
+  int32_t answer_texts = 0;     // Of earlier answers, for drafts.
   int64_t model_bytes = 0;      // Of the total: what would not be there without this model.
 };
 

@@ -210,8 +210,8 @@ const std::array kRows = {
         Choice{choose<&Options::speculative, kSpeculativeWords>}, kPlanning, "Speculation",
         "Which drafts of answers a step computes with them, to take those that are right: more "
         "tokens a second and the same answers, to the bit (docs/speculation.md). ngram: copies of "
-        "the prompt, the answer and a request's prediction; draft, eagle3, mtp, dflash: a drafter of "
-        "that kind (docs/drafters.md); auto: all that there is, as many as pay",
+        "the prompt, the answer, earlier answers and a request's prediction; draft, eagle3, mtp, "
+        "dflash: a drafter of that kind (docs/drafters.md); auto: all that there is, as many as pay",
         "auto"},
     Row{"num-draft-tokens", "N", &Options::num_draft_tokens, kPlanning, "Speculation",
         "Most drafts of a sequence in a step, 1 to 15", "7"},

@@ -41,6 +41,12 @@ constexpr int64_t kTrialContext = 16;
 constexpr int32_t kUnwantedMax = 4;
 // One step in so many tries a draft more than is thought best.
 constexpr int64_t kMoreEvery = 16;
+// And one in so many a number of drafts of which it is not known what their rows take, if it would
+// be better by kFurtherMin with the time of the most rows below it that are known. That is known
+// after kTriedMin steps, for kFurtherAgain: a machine may change its speed.
+constexpr int64_t kFurtherEvery = 64, kFurtherAgain = 4096;
+constexpr double kFurtherMin = 1.05;
+constexpr int32_t kTriedMin = 3;
 // The ledger forgets: about the last two thousand steps count.
 constexpr double kLedgerKept = 0.9995;
 // What drafts have gained pays for what they cost later, up to so many plain steps' time: enough
@@ -59,8 +65,9 @@ void add_to_mean(double& mean, double seconds) {
 
 size_t RowCost::bucket_of(int32_t rows) {
   if (rows <= kSingle) return static_cast<size_t>(std::max(rows, 1) - 1);
+  if (rows <= kTiled) return static_cast<size_t>(kSingle + (rows - 1 - kSingle) / kTile);
   const auto power = static_cast<size_t>(std::bit_width(static_cast<uint32_t>(rows - 1)));
-  return std::min(kSingle + power - std::bit_width(uint32_t{kSingle}), kBuckets - 1);
+  return std::min(kSingle + kTiles + power - std::bit_width(uint32_t{kTiled}), kBuckets - 1);
 }
 
 void RowCost::note(int32_t rows, double seconds, int64_t step) {
@@ -106,6 +113,18 @@ double RowCost::seconds(int32_t rows) const {
   const Mean& nearest = below != nullptr ? *below : *above;
   const double one = nearest.seconds / (1 + kRowShare * (nearest.rows - 1));
   return std::max(nearest.seconds + one * kRowShare * (rows - nearest.rows), 0.0);
+}
+
+double RowCost::seconds_least(int32_t rows) const {
+  double least = 0;
+  for (const Mean& mean : means_)
+    if (mean.count > 0 && mean.rows <= rows) least = std::max(least, mean.seconds);
+  return least;
+}
+
+bool RowCost::unknown_since(int32_t rows, int64_t step) const {
+  const Mean& mean = means_[bucket_of(rows)];
+  return mean.count < kTriedMin || mean.step < step;
 }
 
 DraftController::DraftController(int32_t sequences_max, int32_t running_max, size_t sources)
@@ -240,6 +259,42 @@ size_t DraftController::best_count(double spent_seconds, double each_seconds) {
   return count;
 }
 
+// In place of the `count` that is thought best.
+size_t DraftController::to_try(size_t count) const {
+  if (steps_ % kMoreEvery != 0 || !may_try()) return count;
+  if (steps_ % kFurtherEvery == 0) {
+    const size_t further = further_worth_trying(count);
+    if (further > 0) return further;
+  }
+  return count > 0 && count < rows_.size() ? count + 1 : count;
+}
+
+// Where rows are computed several at a time, a few drafts more cost much, and many more little: one
+// more at a time would never tell. So the same number for each sequence is tried where its rows are
+// not known to take too long. 0: there is none.
+size_t DraftController::further_worth_trying(size_t count) const {
+  const auto speed = [&](size_t drafts, double seconds) {
+    double tokens = step_.sequences;
+    for (const Row& row : std::span(rows_).first(drafts)) tokens += row.survival;
+    return tokens / seconds;
+  };
+  const auto rows_with = [&](size_t drafts) {
+    return step_.certain_rows + static_cast<int32_t>(drafts);
+  };
+  double best = kFurtherMin * speed(count, cost_.seconds(rows_with(count)));
+  size_t found = 0;
+  const auto each = static_cast<size_t>(step_.sequences);
+  for (size_t drafts = each; drafts <= rows_.size(); drafts += each) {
+    const int32_t rows = rows_with(drafts);
+    if (!cost_.unknown_since(rows, steps_ - kFurtherAgain)) continue;
+    const double hoped = speed(drafts, cost_.seconds_least(rows));
+    if (hoped <= best) continue;
+    best = hoped;
+    found = drafts;
+  }
+  return found;
+}
+
 void DraftController::take(std::span<DraftChoice> choices, size_t count) {
   for (DraftChoice& choice : choices) choice.kept = 0;
   for (const Row& row : std::span(rows_).first(count))
@@ -256,10 +311,9 @@ void DraftController::ask(int32_t source, std::span<DraftChoice> choices,
              /*known=*/false);
   SourceState& from = sources_[static_cast<size_t>(source)];
   from.unwanted = std::min(from.unwanted + 1, kUnwantedMax);
-  size_t count = best_count(drafting_ + from.step_seconds, from.draft_seconds);
+  const size_t count = best_count(drafting_ + from.step_seconds, from.draft_seconds);
   if (count > 0) {
-    if (steps_ % kMoreEvery == 0 && may_try() && count < rows_.size()) ++count;
-    take(choices, count);
+    take(choices, to_try(count));
     // Tokens that are certain need no source.
     const bool wanted = std::ranges::any_of(
         choices, [](const DraftChoice& choice) { return choice.kept > choice.forced; });
@@ -323,9 +377,7 @@ void DraftController::choose(std::span<DraftChoice> choices) {
              /*known=*/true);
   }
   // What was spent on computing them is spent.
-  size_t count = best_count(0, 0);
-  if (steps_ % kMoreEvery == 0 && count > 0 && may_try() && count < rows_.size()) ++count;
-  take(choices, count);
+  take(choices, to_try(best_count(0, 0)));
   const auto asked = std::ranges::find(choices, tried_, &DraftChoice::sequence);
   int32_t tried = -1;
   if (asked != choices.end() && asked->kept == 0)

@@ -76,6 +76,10 @@ class RowCost {
   int32_t known(int32_t rows) const;
   // 0: nothing is known.
   double seconds(int32_t rows) const;
+  // What a step of so many rows takes at least: what one of fewer takes. 0: nothing is known.
+  double seconds_least(int32_t rows) const;
+  // Too few steps of so many rows are known to go by, or none since the step of this number.
+  bool unknown_since(int32_t rows, int64_t step) const;
 
  private:
   struct Mean {
@@ -83,8 +87,10 @@ class RowCost {
     int32_t count = 0;
     int64_t step = 0;  // Of the last one.
   };
-  static constexpr int32_t kSingle = 32;  // Up to here each number has a mean of its own.
-  static constexpr size_t kBuckets = kSingle + 10;
+  // Up to kSingle each number of rows has a mean of its own, then each kTile: some machines compute
+  // so many at a time. From kTiled on each power of two.
+  static constexpr int32_t kSingle = 32, kTile = 16, kTiled = 256;
+  static constexpr size_t kTiles = (kTiled - kSingle) / kTile, kBuckets = kSingle + kTiles + 8;
   static size_t bucket_of(int32_t rows);
 
   std::array<Mean, kBuckets> means_{};
@@ -196,6 +202,8 @@ class DraftController {
   float chance(const SequenceState& seq, int32_t source, uint8_t sureness, int32_t position) const;
   void add_rows(const DraftChoice& choice, int32_t index, int32_t count, bool known);
   size_t best_count(double spent_seconds, double each_seconds);
+  size_t to_try(size_t count) const;
+  size_t further_worth_trying(size_t count) const;
   void take(std::span<DraftChoice> choices, size_t count);
   int32_t next_trial(std::span<const DraftChoice> choices, bool due, bool known) const;
   void try_source(int32_t source, std::span<DraftChoice> choices, std::span<const int32_t> room);

@@ -2,12 +2,12 @@
 // only how many steps it takes: a step computes them as if they were right and takes those that
 // are.
 //
-// A life of a request, as a source sees it: begin(), then, of each step that has run, follow(), and
-// of each one that is to run with drafts of the request draft(). Nothing says that it has ended:
-// its number is that of another request from the next begin() on.
+// A life of a request, as a source sees it: begin(), then, of each step that has run, follow(), of
+// each one that is to run with drafts of the request draft(), and end(). Its number is that of
+// another request from the next begin() on.
 //
-// Threads: the engine thread. begin() comes while a step may run; the others between two steps,
-// when the team rests, so that a source may have it compute. follow() and draft() do not allocate.
+// Threads: the engine thread. begin() and end() come while a step may run; the others between two
+// steps, when the team rests, so that a source may have it compute. None but begin() allocates.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +77,10 @@ class DraftSource {
 
   // At most once between two steps.
   virtual void draft(std::span<DraftOrder> orders) = 0;
+
+  // No more tokens come of a request, whether or not it had a begin(). Its log has all that came,
+  // and is finished after this; a step may still have rows of it, which are dropped.
+  virtual void end(const Request& request) { static_cast<void>(request); }
 };
 
 }  // namespace weir::sched

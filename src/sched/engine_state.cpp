@@ -51,6 +51,7 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
       memory(pages.groups(), options.prefix_cache, pages.state_slots()),
       scheduler(limits, memory),
       disk(memory.cache() != nullptr ? options.disk : nullptr),
+      draft_sources(options.speculation.sources),
       sequences(sequences_max(limits.queue_max, limits.running_max), context_max,
                 static_cast<int32_t>(pages.groups().size())) {
   CHECK(context_max > 0);
@@ -82,6 +83,7 @@ void EngineState::finish(Sequence* seq, FinishReason reason) {
   scheduler.remove(seq);
   Request* request = std::exchange(seq->request, nullptr);
   request->preemptions = seq->preemptions;
+  for (DraftSource* source : draft_sources) source->end(*request);
   handle.open_.fetch_sub(1, std::memory_order_seq_cst);
   request->log.finish(reason);
   if (seq->steps == 0) give_back(seq);

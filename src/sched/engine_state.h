@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "exec/executor.h"
 #include "kv/sequence_memory.h"
@@ -50,6 +51,7 @@ struct EngineState {
   Scheduler scheduler;
   kv::disk::DiskCache* const disk;  // Null: there is none,
   std::optional<DiskLoads> loads;   // and no loads.
+  const std::vector<DraftSource*> draft_sources;
   std::optional<MediaFeatures> features;  // None: the model takes none.
   std::optional<CrossFills> fills;        // None: the model has no cross attention.
   SequencePool sequences;

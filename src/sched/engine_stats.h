@@ -62,7 +62,8 @@ struct EngineStats : FigureList {
               {list, name, "", label(2)},
               {list, name, "", label(3)},
               {list, name, "", label(4)},
-              {list, name, "", label(5)}}} {}
+              {list, name, "", label(5)},
+              {list, name, "", label(6)}}} {}
     Value& operator[](DraftKind kind) { return of[index_of(kind)]; }
 
     std::array<Figure<Value>, kDraftKindNames.size()> of;

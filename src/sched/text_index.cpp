@@ -39,6 +39,11 @@ size_t TextIndex::head_of(int32_t a, int32_t b, int32_t c) const {
   return static_cast<size_t>(hash >> 32) & static_cast<size_t>(capacity_ / kPlacesPerHead - 1);
 }
 
+void TextIndex::clear() {
+  size_ = 0;
+  std::fill_n(heads_.get(), capacity_ / kPlacesPerHead, 0);
+}
+
 void TextIndex::append(int32_t token) {
   const int32_t place = size_++;
   tokens_[at(place)] = token;

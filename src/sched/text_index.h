@@ -30,6 +30,8 @@ class TextIndex {
   explicit TextIndex(int64_t tokens);
   static size_t memory_bytes(int64_t tokens);
 
+  // There is nothing in it.
+  void clear();
   void append(int32_t token);
   void append(std::span<const int32_t> tokens) {
     for (const int32_t token : tokens) append(token);

@@ -110,7 +110,7 @@ class Speculation(unittest.TestCase):
             self.assertEqual(json.loads(data)["error"]["param"], path)
 
     def test_the_log_says_what_is_used(self):
-        self.assertIn("speculation copies of the prompt", self.on.logged())
+        self.assertIn("speculation copies of the prompt, the answer, earlier answers", self.on.logged())
         self.assertIn("speculation off (--speculative off)", self.off.logged())
 
 

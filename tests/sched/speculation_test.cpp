@@ -10,6 +10,7 @@
 
 #include "card/default_model.h"
 #include "card/model_card.h"
+#include "sched/answer_drafts.h"
 #include "sched/copy_drafts.h"
 #include "sched/exactness_world.h"
 #include "sched/made_up_drafts.h"
@@ -66,12 +67,13 @@ TEST_P(SpeculationOn, TextsAndPredictionsChangeNoBit) {
                    std::to_string(page_count) + " pages");
       PredictionDrafts predictions(200);
       CopyDrafts copies;
+      AnswerDrafts answers(2);
       RunnerOptions options = world_->options(page_count, /*prefix_cache=*/true);
       if (page_count > 24) options.engine.step_tokens_max = 100;  // Prompts come in pieces.
       options.engine.running_max = 16;
       options.engine.queue_max = 100;
       options.engine.speculation = {
-          .sources = {&predictions, &copies}, .drafts_max = 7, .measured = measured};
+          .sources = {&predictions, &copies, &answers}, .drafts_max = 7, .measured = measured};
       world_->expect_equal(
           world_->run(options, /*callers=*/5, [&](Request& request) { give_texts(request); }));
       if (!measured) {
@@ -79,6 +81,23 @@ TEST_P(SpeculationOn, TextsAndPredictionsChangeNoBit) {
         EXPECT_GT(world_->drafts_right(), 40u);
       }
     }
+}
+
+// What was answered before, to the same questions and to others.
+TEST_P(SpeculationOn, EarlierAnswersChangeNoBit) {
+  AnswerDrafts answers(2);
+  RunnerOptions options = world_->options(1024, /*prefix_cache=*/true);
+  options.engine.running_max = 16;
+  options.engine.queue_max = 100;
+  options.engine.speculation = {.sources = {&answers}, .drafts_max = 7, .measured = false};
+  const auto run = [&] {
+    world_->expect_equal(
+        world_->run(options, /*callers=*/5, [&](Request& request) { give_texts(request); }));
+    return world_->drafts_right();
+  };
+  const uint64_t first = run();
+  const uint64_t again = run();
+  EXPECT_GT(again, first + 100);
 }
 
 // Slices of 1 to 16 rows, all right, or all but the last, or none.

@@ -10,17 +10,17 @@ PageShape PageShape::of(std::span<const MemoryLayout::Group> groups, int64_t sta
   CHECK(std::ssize(groups) <= kGroupsMax);
   PageShape shape;
   shape.groups = 0;
-  const auto add = [&shape](int64_t bytes, Reach reach, int32_t window) {
+  const auto add = [&shape](int64_t bytes, Reach needed, int32_t tokens) {
     const auto at = static_cast<size_t>(shape.groups++);
     shape.page_bytes[at] = bytes;
-    shape.reach[at] = reach;
-    shape.window[at] = window;
+    shape.reach[at] = needed;
+    shape.window[at] = tokens;
   };
   for (const MemoryLayout::Group& group : groups) {
-    const Reach reach = group.hot          ? Reach::kFirst
-                        : group.window > 0 ? Reach::kWindow
-                                           : Reach::kAll;
-    add(group.page_bytes, reach, reach == Reach::kWindow ? group.window : 0);
+    const Reach needed = group.hot          ? Reach::kFirst
+                         : group.window > 0 ? Reach::kWindow
+                                            : Reach::kAll;
+    add(group.page_bytes, needed, needed == Reach::kWindow ? group.window : 0);
   }
   if (state_bytes > 0) add(state_bytes, Reach::kLast, 0);
   return shape;

@@ -83,6 +83,7 @@ weir_drafts_taken_total 30
 # TYPE weir_speculative_drafts_total counter
 weir_speculative_drafts_total{source="prediction"} 0
 weir_speculative_drafts_total{source="ngram"} 32
+weir_speculative_drafts_total{source="answers"} 0
 weir_speculative_drafts_total{source="draft"} 0
 weir_speculative_drafts_total{source="mtp"} 0
 weir_speculative_drafts_total{source="eagle3"} 0
@@ -91,6 +92,7 @@ weir_speculative_drafts_total{source="dflash"} 0
 # TYPE weir_speculative_drafts_right_total counter
 weir_speculative_drafts_right_total{source="prediction"} 33
 weir_speculative_drafts_right_total{source="ngram"} 0
+weir_speculative_drafts_right_total{source="answers"} 0
 weir_speculative_drafts_right_total{source="draft"} 0
 weir_speculative_drafts_right_total{source="mtp"} 0
 weir_speculative_drafts_right_total{source="eagle3"} 0
@@ -99,6 +101,7 @@ weir_speculative_drafts_right_total{source="dflash"} 0
 # TYPE weir_speculative_draft_seconds gauge
 weir_speculative_draft_seconds{source="prediction"} 0
 weir_speculative_draft_seconds{source="ngram"} 0
+weir_speculative_draft_seconds{source="answers"} 0
 weir_speculative_draft_seconds{source="draft"} 0
 weir_speculative_draft_seconds{source="mtp"} 0
 weir_speculative_draft_seconds{source="eagle3"} 0

@@ -15,6 +15,7 @@
 
 #include "card/default_model.h"
 #include "card/model_card.h"
+#include "sched/answer_drafts.h"
 #include "sched/copy_drafts.h"
 #include "sched/engine_runner.h"
 #include "sched/fake_model.h"
@@ -219,8 +220,10 @@ std::vector<std::unique_ptr<Request>> expect_quiet(model::Model& model, const ke
   options.members = members;
   options.page_count = 2000;
   CopyDrafts copies;
+  AnswerDrafts answers(2);
   if (drafts)
-    options.engine.speculation = {.sources = {&copies}, .drafts_max = 3, .measured = false};
+    options.engine.speculation = {
+        .sources = {&copies, &answers}, .drafts_max = 3, .measured = false};
   EngineRunner runner(watched, ops, options);
   stats = &runner.handle().stats();
   allocations = locks = 0;
