@@ -184,11 +184,9 @@ void DraftController::begin_step(const StepFacts& facts) {
   if (off_) {
     plain_ = ++probe_ % kProbeEvery != 0;
   } else {
-    const int32_t more = cost_.known(facts.certain_rows) - kKnownMin;
-    constexpr int32_t kOfRun = kPlainRun - kSettling;  // Those that are noted.
     const int64_t every = std::min(gain_ < kPlainGain ? kPlainOften : kPlainEvery,
-                                   kPlainFirst << std::clamp(more / kOfRun, 0, 8));
-    plain_ = more < 0 || steps_ - plain_at_ >= every;
+                                   kPlainFirst << std::min(plain_runs_, 8));
+    plain_ = cost_.known(facts.certain_rows) < kKnownMin || steps_ - plain_at_ >= every;
   }
   for (SourceState& source : sources_) {
     if (off_) source.unwanted = kUnwantedMax;
@@ -254,7 +252,10 @@ size_t DraftController::best_count(double spent_seconds, double each_seconds) {
     best = speed;
     count = i + 1;
   }
-  if (best < kGainMin * plain) return 0;
+  if (best < kGainMin * plain) {
+    if (!rows_.empty()) plain_runs_ = 0;
+    return 0;
+  }
   gain_ = best / plain;
   return count;
 }
@@ -449,7 +450,10 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
   const bool settled = plain_run_ >= kSettling;
   plain_run_ = is_plain ? std::min(plain_run_ + 1, kPlainRun) : 0;
   // Beside prompts a plain step tells nothing, but it has had its turn.
-  if (is_plain && plain_run_ == kPlainRun) plain_at_ = steps_;
+  if (is_plain && plain_run_ == kPlainRun) {
+    if (plain_) ++plain_runs_;
+    plain_at_ = steps_;
+  }
   if (!pure) return;
   const double plain = cost_.seconds(step_.certain_rows);
   (is_plain && !settled ? unsettled_ : cost_).note(rows, seconds, steps_);

@@ -160,9 +160,10 @@ class DraftController {
   // plain ones), so they are no measure of those, and what they take more is a cost of drafts.
   static constexpr int32_t kPlainRun = 6, kSettling = 2;
   // Steps between such runs: few where drafts give less than kPlainGain, so that plain steps cost
-  // little and much depends on what they take; at first kPlainFirst, then twice as many each time,
-  // since a new engine's first steps are slow and drafts seem to gain by that. And between probes
-  // while drafts are left.
+  // little and much depends on what they take. Since drafts were last found not to pay, and at
+  // first, kPlainFirst, then twice as many each time: a few plain steps that are slow by chance
+  // look like a gain of drafts, and only others tell that it is none. And between probes while
+  // drafts are left.
   static constexpr int64_t kPlainFirst = 8, kPlainOften = 96, kPlainEvery = 512, kProbeEvery = 512;
   static constexpr double kPlainGain = 1.25;
 
@@ -233,6 +234,7 @@ class DraftController {
   int64_t steps_ = 0, probe_ = 0;
   int64_t plain_at_ = 0;           // The last step of a run of plain ones.
   int32_t plain_run_ = kPlainRun;  // So many plain steps come directly before.
+  int32_t plain_runs_ = 0;         // Runs of them since drafts were found not to pay.
   double gain_ = 1;                // Expected of the last drafts that were verified.
   double loss_ = 0, time_ = 0;     // Below 0: gained.
   bool off_ = false;
