@@ -23,6 +23,9 @@ constexpr int32_t kKnownMin = 6;
 // on AVX-512 beyond four rows, and less before.
 constexpr double kRowShare = 0.15;
 
+// Steps with drafts are faster than plain ones by more than chance: those were slow when measured.
+constexpr double kFaster = 0.97;
+
 // What counts keep from round to round: a sequence's last thirty, a source's last thousand.
 constexpr float kSequenceKept = 0.97f, kSourceKept = 0.999f;
 // How many draws what is expected beforehand stands for: a position's is that of the one before it,
@@ -282,18 +285,16 @@ size_t DraftController::further_worth_trying(size_t count) const {
   const auto rows_with = [&](size_t drafts) {
     return step_.certain_rows + static_cast<int32_t>(drafts);
   };
-  double best = kFurtherMin * speed(count, cost_.seconds(rows_with(count)));
-  size_t found = 0;
+  const double best = kFurtherMin * speed(count, cost_.seconds(rows_with(count)));
   const auto each = static_cast<size_t>(step_.sequences);
+  // The fewest first: what they take says of more rows what those take at least.
   for (size_t drafts = each; drafts <= rows_.size(); drafts += each) {
     const int32_t rows = rows_with(drafts);
-    if (!cost_.unknown_since(rows, steps_ - kFurtherAgain)) continue;
-    const double hoped = speed(drafts, cost_.seconds_least(rows));
-    if (hoped <= best) continue;
-    best = hoped;
-    found = drafts;
+    if (cost_.unknown_since(rows, steps_ - kFurtherAgain) &&
+        speed(drafts, cost_.seconds_least(rows)) > best)
+      return drafts;
   }
-  return found;
+  return 0;
 }
 
 void DraftController::take(std::span<DraftChoice> choices, size_t count) {
@@ -467,6 +468,8 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
     return;
   }
   if (plain == 0) return;
+  // More rows do not take less time: the machine is faster than when plain steps were measured.
+  if (gain_ < kPlainGain && cost_.seconds(rows) < kFaster * plain) plain_runs_ = 0;
   // Means against means: a step that was disturbed would have been so without drafts.
   const double spent = cost_.seconds(rows) + drafting_;
   const double credit = cost_.known(step_.certain_rows) > kCreditKnown ? kCreditSteps * plain : 0;
