@@ -99,9 +99,35 @@ class Settling {
   size_t since_ = 4;  // Steps with drafts; at first there were none.
 };
 
+// How much longer a step takes for what else the machine does.
+class Slowness {
+ public:
+  explicit Slowness(const World& world) : world_(world), random_(world.seed + 1) {}
+
+  double operator()(int32_t step) {
+    double factor = world_.two_speeds && step / 700 % 2 == 1 ? 1.3 : 1;
+    if (step < world_.slow_steps) factor *= 1.5;
+    const uint32_t drawn = random_();
+    if (burst_ == 0 && one_in(world_.bursts, drawn))
+      burst_ = static_cast<int32_t>(drawn / 1000 % 30 + 1);
+    if (burst_ > 0) factor *= 1.3, --burst_;
+    if (one_in(world_.disturbed, drawn)) factor *= 2 + static_cast<double>(drawn % 1000) / 1000;
+    return factor;
+  }
+
+ private:
+  static bool one_in(int32_t many, uint32_t drawn) {
+    return many > 0 && drawn % static_cast<uint32_t>(many) == 0;
+  }
+
+  const World& world_;
+  std::mt19937 random_;
+  int32_t burst_ = 0;  // Steps of it that are to come.
+};
+
 // Tokens a second with `fixed` drafts of each stream; -1: the controller's.
 double tokens_per_second(const World& world, int32_t fixed) {
-  std::mt19937 random(world.seed), disturbances(world.seed + 1);
+  std::mt19937 random(world.seed);
   const auto uniform = [&] { return std::uniform_real_distribution<double>(0, 1)(random); };
   const auto noise = [&] { return std::normal_distribution<double>(1, world.noise)(random); };
   DraftController controller(world.streams, world.streams, 1);
@@ -113,7 +139,7 @@ double tokens_per_second(const World& world, int32_t fixed) {
   const bool computes = world.draft_seconds > 0;
   double seconds = 0, tokens = 0;
   Settling settling;
-  int32_t burst = 0;  // Steps of it that are to come.
+  Slowness slowness(world);
   for (int32_t step = 0; step < world.steps; ++step) {
     if (fixed < 0)
       controller.begin_step({.certain_rows = world.streams, .sequences = world.streams});
@@ -138,15 +164,7 @@ double tokens_per_second(const World& world, int32_t fixed) {
     }
     if (fixed > 0) drafting = world.streams * fixed * world.draft_seconds;
     double taken = world.machine.seconds(rows) * std::max(noise(), 0.8);
-    taken *= settling(rows == world.streams);
-    if (world.two_speeds && step / 700 % 2 == 1) taken *= 1.3;
-    if (step < world.slow_steps) taken *= 1.5;
-    const uint32_t disturbance = disturbances();
-    if (world.bursts > 0 && burst == 0 && disturbance % static_cast<uint32_t>(world.bursts) == 0)
-      burst = static_cast<int32_t>(disturbance / 1000 % 30 + 1);
-    if (burst > 0) taken *= 1.3, --burst;
-    if (world.disturbed > 0 && disturbance % static_cast<uint32_t>(world.disturbed) == 0)
-      taken *= 2 + static_cast<double>(disturbance % 1000) / 1000;
+    taken *= settling(rows == world.streams) * slowness(step);
     int32_t given = 0;
     for (size_t i = 0; i < choices.size(); ++i) {
       int32_t right = 0;
