@@ -4,13 +4,14 @@
 // right.
 //
 //   speculation_bench MODEL [--tokens 192] [--prompt 64] [--rounds 3] [--pairs-max 40]
-//                     [--batch 0] [--drafts 7] [--controller 1] [--predictions 1]
+//                     [--batch 0] [--right 0] [--drafts 7] [--controller 1] [--predictions 1]
 //
 // Every answer is compared with the one without drafts before a time counts. Without --batch
-// batches of 1, 4, 8 and 32 are measured. Times are by the clock, the median of the rounds, from
-// when all sequences decode until the first one ends: drafts take sequences to their ends at
-// different times, and a server gives the place of one that has ended to the next. `formula` is
-// what a step with a fixed number of drafts should give:
+// batches of 1, 4, 8 and 32 are measured; with --right drafts alone of which so many in a hundred
+// are right. Times are by the clock, the median of the rounds, from when all sequences decode
+// until the first one ends: drafts take sequences to their ends at different times, and a server
+// gives the place of one that has ended to the next. `formula` is what a step with a fixed number
+// of drafts should give:
 //   (1 + a + ... + a^k) * T(B) / T(B * (k + 1)), with both times from steps that took no draft.
 // The controller answers the batch many times in an engine: `new` is the first time, in which it
 // has yet to learn what steps cost, `known` are those after a thousand tokens of each sequence, as
@@ -52,6 +53,7 @@ namespace {
 struct Settings {
   std::string model;
   int32_t tokens = 192, prompt = 64, rounds = 3, pairs_max = 40, batch = 0, drafts = 7;
+  int32_t right = 0;                        // Of a hundred drafts; 0: 10, 30, 50, 70 and 90.
   int32_t controller = 1, predictions = 1;  // 0: it is not measured.
 };
 
@@ -64,6 +66,7 @@ bool read_settings(int argc, char** argv, Settings& s) {
                                      {"--rounds", &s.rounds},
                                      {"--pairs-max", &s.pairs_max},
                                      {"--batch", &s.batch},
+                                     {"--right", &s.right},
                                      {"--drafts", &s.drafts},
                                      {"--controller", &s.controller},
                                      {"--predictions", &s.predictions}}))
@@ -338,7 +341,8 @@ int32_t measure_predictions(const Settings& settings, Bench& bench, int32_t batc
 // goal.
 int32_t measure_controller(const Settings& settings, Bench& bench, int32_t vocab, int32_t batch,
                            Answers& answers) {
-  constexpr std::array kChances = {0.1, 0.3, 0.5, 0.7, 0.9};
+  std::vector<double> chances = {0.1, 0.3, 0.5, 0.7, 0.9};
+  if (settings.right > 0) chances = {settings.right / 100.0};
   std::vector<int32_t> fixed = {1, 2, 3, 5, settings.drafts};
   std::ranges::sort(fixed);
   fixed.erase(std::ranges::unique(fixed).begin(), fixed.end());
@@ -361,7 +365,7 @@ int32_t measure_controller(const Settings& settings, Bench& bench, int32_t vocab
   for (const int32_t k : fixed) std::printf("  %4d (formula)", k);
   std::printf("   new  known                steps\n");
   int32_t failed = 0;
-  for (const double chance : kChances) {
+  for (const double chance : chances) {
     KnownChance source(answers, vocab, chance);
     std::printf("%-8.1f", chance);
     double best = 1;
@@ -424,7 +428,7 @@ int main(int argc, char** argv) {
   if (!weir::sched::read_settings(argc, argv, settings)) {
     std::fprintf(stderr,
                  "usage: speculation_bench MODEL [--tokens N] [--prompt N] [--rounds N] "
-                 "[--pairs-max N] [--batch N] [--drafts 1..15] "
+                 "[--pairs-max N] [--batch N] [--right N] [--drafts 1..15] "
                  "[--controller 0|1] [--predictions 0|1]\n");
     return 2;
   }
