@@ -29,6 +29,20 @@ void draft_copy(DraftOrder& order) {
   }
 }
 
+// The step has driven all texts out of the caches: their memory is asked for before the first of
+// them is looked at, so that it comes for all of them at once.
+void fetch_texts(std::span<const DraftOrder> orders) {
+  for (const DraftOrder& order : orders) {
+    __builtin_prefetch(order.request->text.get(), 1);
+    __builtin_prefetch(&order.request->log);
+  }
+  for (const DraftOrder& order : orders)
+    if (order.request->text) order.request->text->fetch_end();
+  for (const DraftOrder& order : orders)
+    if (order.request->text && order.pending.size() == 1)
+      order.request->text->fetch_key(order.pending[0]);
+}
+
 }  // namespace
 
 uint8_t sureness_of(int32_t equal_tokens) {
@@ -47,6 +61,7 @@ void extend_text(const DraftOrder& order) {
 }
 
 void CopyDrafts::draft(std::span<DraftOrder> orders) {
+  fetch_texts(orders);
   for (DraftOrder& order : orders) {
     if (!order.request->text) continue;
     extend_text(order);

@@ -44,6 +44,16 @@ void TextIndex::clear() {
   std::fill_n(heads_.get(), capacity_ / kPlacesPerHead, 0);
 }
 
+void TextIndex::fetch_end() const {
+  __builtin_prefetch(&tokens_[at(size_)], 1);
+  __builtin_prefetch(&previous_[at(size_)], 1);
+}
+
+void TextIndex::fetch_key(int32_t next) const {
+  if (size_ - begin() < kKey - 1) return;
+  __builtin_prefetch(&heads_[head_of(tokens_[at(size_ - 2)], tokens_[at(size_ - 1)], next)], 1);
+}
+
 void TextIndex::append(int32_t token) {
   const int32_t place = size_++;
   tokens_[at(place)] = token;

@@ -33,6 +33,10 @@ class TextIndex {
   // There is nothing in it.
   void clear();
   void append(int32_t token);
+  // Asks for the memory that the next token will be added to, and then for that where this token
+  // will be looked up, so that it is there when append() and find() come.
+  void fetch_end() const;
+  void fetch_key(int32_t next) const;
   void append(std::span<const int32_t> tokens) {
     for (const int32_t token : tokens) append(token);
   }
