@@ -188,7 +188,7 @@ void DraftController::begin_step(const StepFacts& facts) {
     plain_ = ++probe_ % kProbeEvery != 0;
   } else {
     const int64_t every = std::min(gain_ < kPlainGain ? kPlainOften : kPlainEvery,
-                                   kPlainFirst << std::min(plain_runs_, 8));
+                                   kPlainFirst << std::min(plain_checks_, 8));
     plain_ = cost_.known(facts.certain_rows) < kKnownMin || steps_ - plain_at_ >= every;
   }
   for (SourceState& source : sources_) {
@@ -256,7 +256,7 @@ size_t DraftController::best_count(double spent_seconds, double each_seconds) {
     count = i + 1;
   }
   if (best < kGainMin * plain) {
-    if (!rows_.empty()) plain_runs_ = 0;
+    if (!rows_.empty()) plain_checks_ = 0;
     return 0;
   }
   gain_ = best / plain;
@@ -452,7 +452,7 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
   plain_run_ = is_plain ? std::min(plain_run_ + 1, kPlainRun) : 0;
   // Beside prompts a plain step tells nothing, but it has had its turn.
   if (is_plain && plain_run_ == kPlainRun) {
-    if (plain_) ++plain_runs_;
+    if (plain_) ++plain_checks_;
     plain_at_ = steps_;
   }
   if (!pure) return;
@@ -469,7 +469,7 @@ void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, boo
   }
   if (plain == 0) return;
   // More rows do not take less time: the machine is faster than when plain steps were measured.
-  if (gain_ < kPlainGain && cost_.seconds(rows) < kFaster * plain) plain_runs_ = 0;
+  if (gain_ < kPlainGain && cost_.seconds(rows) < kFaster * plain) plain_checks_ = 0;
   // Means against means: a step that was disturbed would have been so without drafts.
   const double spent = cost_.seconds(rows) + drafting_;
   const double credit = cost_.known(step_.certain_rows) > kCreditKnown ? kCreditSteps * plain : 0;

@@ -234,7 +234,7 @@ class DraftController {
   int64_t steps_ = 0, probe_ = 0;
   int64_t plain_at_ = 0;           // The last step of a run of plain ones.
   int32_t plain_run_ = kPlainRun;  // So many plain steps come directly before.
-  int32_t plain_runs_ = 0;         // Runs of them since drafts were found not to pay.
+  int32_t plain_checks_ = 0;       // Runs of them since drafts were found not to pay.
   double gain_ = 1;                // Expected of the last drafts that were verified.
   double loss_ = 0, time_ = 0;     // Below 0: gained.
   bool off_ = false;
